@@ -1,0 +1,216 @@
+#include "proto/base/fd.h"
+#include "proto/base/id.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+int stk_fd_write_all(int fd, const void *p, size_t n, stk_err *err)
+{
+    const char *at = p;
+    while (n > 0) {
+        ssize_t done = write(fd, at, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return stk_err_errno(err, errno, "write");
+        at += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int stk_fd_nonblock(int fd, stk_err *err)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return stk_err_errno(err, errno, "set descriptor %d nonblocking", fd);
+    return 0;
+}
+
+static ssize_t read_some(int fd, void *p, size_t n)
+{
+    ssize_t got;
+    do
+        got = read(fd, p, n);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+static int read_all(int fd, const char *name, stk_buf *out, stk_err *err)
+{
+    for (;;) {
+        char past;
+        size_t room = stk_min(out->cap - out->n, 64 * 1024);
+        char *into = room ? stk_buf_room(out, room) : &past;
+        if (!into)
+            return stk_err_set(err, STK_E_LIMIT, "%s is larger than %zu bytes", name, out->cap);
+        ssize_t got = read_some(fd, into, room ? room : 1);
+        if (got < 0)
+            return stk_err_errno(err, errno, "read %s", name);
+        if (got == 0)
+            break;
+        if (!room)
+            return stk_err_set(err, STK_E_LIMIT, "%s is larger than %zu bytes", name, out->cap);
+        out->n += (size_t)got;
+    }
+    if (out->p)
+        out->p[out->n] = '\0';
+    return 0;
+}
+
+int stk_file_read_at(int dirfd, const char *name, stk_buf *out, stk_err *err)
+{
+    /* O_NONBLOCK: opening a FIFO somebody put there must not hang. */
+    int fd STK_AUTO(stk_closep)
+    = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return stk_err_set(err, STK_E_NOT_FOUND, "%s does not exist", name);
+    if (fd < 0)
+        return stk_err_errno(err, errno, "open %s", name);
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return stk_err_errno(err, errno, "stat %s", name);
+    if (!S_ISREG(st.st_mode))
+        return stk_err_set(err, STK_E_SYSTEM, "%s is not a regular file", name);
+    return read_all(fd, name, out, err);
+}
+
+int stk_file_read(const char *path, stk_buf *out, stk_err *err)
+{
+    return stk_file_read_at(AT_FDCWD, path, out, err);
+}
+
+static int sync_parent(const char *path, stk_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[4096];
+    int n = slash == path ? 1 : slash ? (int)(slash - path) : 0;
+    if (stk_path(dir, sizeof(dir), err, "%.*s", n ? n : 1, n ? path : ".") < 0)
+        return -STK_E_LIMIT;
+    int fd STK_AUTO(stk_closep)
+    = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0)
+        return stk_err_errno(err, errno, "fsync %s", dir);
+    return 0;
+}
+
+static int fill(const char *path, int fd, mode_t mode, stk_str content, stk_err *err)
+{
+    if (fchmod(fd, mode) < 0)
+        return stk_err_errno(err, errno, "chmod %s", path);
+    if (stk_fd_write_all(fd, content.p, content.n, err) < 0)
+        return stk_err_wrap(err, "%s", path);
+    if (fsync(fd) < 0)
+        return stk_err_errno(err, errno, "fsync %s", path);
+    return 0;
+}
+
+int stk_file_replace(const char *path, mode_t mode, stk_str content, stk_err *err)
+{
+    char tmp[4096];
+    uint64_t unique;
+    stk_random(&unique, sizeof(unique));
+    if (stk_path(tmp, sizeof(tmp), err, "%s.tmp-%016llx", path, (unsigned long long)unique) < 0)
+        return -STK_E_LIMIT;
+    int fd STK_AUTO(stk_closep)
+    = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return stk_err_errno(err, errno, "create %s", tmp);
+    int rc = fill(tmp, fd, mode, content, err);
+    if (rc == 0 && rename(tmp, path) < 0)
+        rc = stk_err_errno(err, errno, "rename to %s", path);
+    if (rc < 0) {
+        unlink(tmp);
+        return rc;
+    }
+    return sync_parent(path, err);
+}
+
+int stk_file_put(int dirfd, const char *name, stk_str content, stk_err *err)
+{
+    int fd STK_AUTO(stk_closep)
+    = openat(dirfd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return stk_err_errno(err, errno, "open %s", name);
+    ssize_t done;
+    do
+        done = write(fd, content.p, content.n);
+    while (done < 0 && errno == EINTR);
+    if (done < 0)
+        return stk_err_errno(err, errno, "write %s", name);
+    if ((size_t)done != content.n)
+        return stk_err_set(err, STK_E_SYSTEM, "write %s: only %zd of %zu bytes were taken", name, done,
+                           content.n);
+    return 0;
+}
+
+static int make_one(const char *path, mode_t mode, stk_err *err)
+{
+    struct stat st;
+    if (mkdir(path, mode) == 0)
+        return 0;
+    int why = errno;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    return stk_err_errno(err, why == EEXIST ? ENOTDIR : why, "make directory %s", path);
+}
+
+int stk_mkdirs(const char *path, mode_t mode, stk_err *err)
+{
+    char part[4096];
+    if (stk_path(part, sizeof(part), err, "%s", path) < 0)
+        return -STK_E_LIMIT;
+    for (char *p = part + 1; part[0] && *p; p++) {
+        if (*p != '/' || p[-1] == '/')
+            continue;
+        *p = '\0';
+        int rc = make_one(part, mode, err);
+        if (rc < 0)
+            return rc;
+        *p = '/';
+    }
+    return make_one(part, mode, err);
+}
+
+int stk_path(char *out, size_t size, stk_err *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(out, size, fmt, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= size) {
+        int rc = stk_err_set(err, STK_E_LIMIT, "path is longer than %zu bytes: %.80s", size - 1, out);
+        out[0] = '\0';
+        return rc;
+    }
+    return 0;
+}
+
+static int lock_held(int fd, const char *path, stk_err *err)
+{
+    char pid[16] = "";
+    ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
+    pid[n > 0 ? n : 0] = '\0';
+    pid[strspn(pid, "0123456789")] = '\0';
+    return stk_err_set(err, STK_E_CONFLICT, "%s is held by process %s", path, pid[0] ? pid : "(unknown)");
+}
+
+int stk_lock_file(const char *path, int *ret_fd, stk_err *err)
+{
+    int fd STK_AUTO(stk_closep)
+    = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return stk_err_errno(err, errno, "open %s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? lock_held(fd, path, err) : stk_err_errno(err, errno, "lock %s", path);
+    char pid[16];
+    int n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
+        return stk_err_errno(err, errno, "write %s", path);
+    *ret_fd = fd;
+    fd = -1;
+    return 0;
+}
