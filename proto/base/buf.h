@@ -51,14 +51,18 @@ static inline stk_str stk_buf_view(const stk_buf *buf) { return (stk_str){buf->p
 /* Gives the bytes away (NUL-terminated, never NULL; the caller frees) and empties the buffer. */
 char *stk_buf_take(stk_buf *buf, size_t *ret_n);
 
-/* base64 (RFC 4648, with padding) and lower-case hex. Decoders: 0 or -STK_E_FIELD. */
+/* base64 (RFC 4648, with padding, canonical) and lower-case hex. Decoders: 0 or -STK_E_FIELD, and out stays as it
+ * was; -STK_E_LIMIT over the cap of out. */
 int stk_base64_encode(stk_buf *out, stk_str in);
 int stk_base64_decode(stk_buf *out, stk_str in);
 void stk_hex(const void *p, size_t n, char *out /* 2n+1 */);
 int stk_unhex(stk_str in, void *out, size_t n);
 
-/* UTF-8 (RFC 3629). valid: whole text. repair: each maximal bad run byte -> U+FFFD, appended to out. */
+/* UTF-8 (RFC 3629). valid: whole text. repair: each maximal subpart of an ill-formed sequence becomes one U+FFFD
+ * (Unicode 3.9, as Python and browsers do), appended to out. */
 bool stk_utf8_valid(stk_str s);
+/* The first character of s (s.n >= 1): its length and *ret_good, or the length of the bad subpart. */
+size_t stk_utf8_step(stk_str s, bool *ret_good);
 int stk_utf8_repair(stk_buf *out, stk_str s);
 
 #endif

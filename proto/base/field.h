@@ -63,7 +63,7 @@ struct stk_field {
     size_t offset;
     size_t size; /* STK_F_TEXT: of the array */
     unsigned flags;
-    int64_t min, max; /* max 0 = no bound of its own */
+    int64_t min, max; /* max 0 = no bound of its own; both 0 = unbounded */
     /* STK_F_CUSTOM: `at` points into the struct. read sets err->pointer relative to the field ("" or "/0"). */
     int (*read)(stk_jv v, void *at, stk_err *err);
     void (*write)(stk_jw *w, const void *at); /* writes exactly one value */
@@ -76,11 +76,12 @@ struct stk_field {
  * Errors carry err->pointer: -STK_E_FIELD, -STK_E_UNKNOWN_FIELD, -STK_E_MISSING_FIELD. On error call
  * stk_fields_done as well. */
 int stk_fields_decode(const stk_field *table, stk_jv object, void *out, stk_err *err) STK_MUST_USE;
-/* Writes `{…}`: members in table order; empty ones left out unless STK_FIELD_KEEP. */
+/* Writes `{…}`: members in table order; empty ones left out unless STK_FIELD_KEEP (then a BYTES, RAW or WALL that is
+ * not set is null when null is allowed). A CUSTOM field is empty when its `size` bytes are zero; size 0: never. */
 void stk_fields_encode(const stk_field *table, const void *in, stk_jw *w);
 /* Members only, into an object that is already open. */
 void stk_fields_encode_members(const stk_field *table, const void *in, stk_jw *w);
-/* Frees what the table's fields own and zeroes them. */
+/* Frees what the table's fields own and zeroes those; plain values stay. */
 void stk_fields_done(const stk_field *table, void *out);
 
 #endif

@@ -14,8 +14,8 @@ typedef struct stk_json stk_json;
 typedef enum stk_jtype { STK_J_NONE, STK_J_NULL, STK_J_BOOL, STK_J_NUMBER, STK_J_STRING, STK_J_ARRAY, STK_J_OBJECT } stk_jtype;
 
 typedef struct stk_json_limits {
-    size_t depth;  /* default 64 */
-    size_t values; /* default 100000 */
+    size_t depth;  /* 0 = 64; the root container counts as one */
+    size_t values; /* 0 = 100000 */
 } stk_json_limits;
 
 /* A value of a document; copy it freely; valid while the document lives. at == 0 with doc NULL: no value. */
@@ -25,7 +25,8 @@ typedef struct stk_jv {
 } stk_jv;
 
 /* Parses text (copied: the caller may free it). limits NULL = defaults. Never recurses on the C stack.
- * *ret_doc must be freed. -STK_E_JSON, or -STK_E_LIMIT for too many values. */
+ * *ret_doc must be freed; it takes the text, 16 bytes per value and per key, and once more the strings that have
+ * escapes. -STK_E_JSON, or -STK_E_LIMIT for too many values or a text over 1 GiB. */
 int stk_json_parse(stk_str text, const stk_json_limits *limits, stk_json **ret_doc, stk_err *err) STK_MUST_USE;
 void stk_json_free(stk_json *doc);
 STK_DEFINE_FREEP(stk_json, stk_json_freep, stk_json_free)
@@ -54,12 +55,15 @@ bool stk_jv_int(stk_jv v, int64_t *ret_n);
 stk_str stk_jv_raw(stk_jv v);
 
 /* Writing: a cursor over a buffer that places commas itself. Errors stick: check stk_jw_end once.
- * Strings are repaired to UTF-8; NUL and control bytes become \u00XX; '/' stays. Pretty output is not offered. */
+ * Strings are repaired to UTF-8; NUL and control bytes are escaped (\n \r \t \b \f, else \u00XX); '/' stays.
+ * At most 64 levels. Pretty output is not offered. */
 typedef struct stk_jw {
     stk_buf *out;
-    uint64_t first; /* bit per level: nothing written yet */
-    uint8_t depth;  /* <= 63 */
-    bool key;       /* a key was just written */
+    uint64_t first;   /* bit per level: nothing written yet */
+    uint64_t objects; /* bit per level: an object, else an array */
+    uint8_t depth;    /* <= 64 */
+    bool key;         /* a key was just written */
+    bool whole;       /* the one top value was begun */
     bool bad;
 } stk_jw;
 
