@@ -1,5 +1,5 @@
-/* Address classes: the IANA special-purpose registries (IPv4 and IPv6), multicast, cloud metadata, every form that embeds a v4
- * address. IPv6 is deny outside 2000::/3. One table, a test per row at both edges. */
+/* Address classes: the IANA special-purpose registries (IPv4 and IPv6), multicast, cloud metadata, every form
+ * that embeds a v4 address. IPv6 is deny outside 2000::/3. One table, a test per row at both edges. */
 #ifndef STK_POLICY_ADDRESS_H
 #define STK_POLICY_ADDRESS_H
 

@@ -24,8 +24,10 @@ void stk_weaken_org(const stk_org_doc *before, const stk_org_doc *after, stk_wea
 int stk_sandbox_doc_check(const stk_sandbox_doc *doc, stk_err *err) STK_MUST_USE;
 int stk_org_doc_check(const stk_org_doc *doc, stk_err *err) STK_MUST_USE;
 
-/* The proxy's policy document of one agent (sandbox list + organisation policy under its scope), as JSON text. Used by
- * worker (to configure) and plan (to show): the same bytes. version: of the newer of the two documents' sum. */
-int stk_policy_document(const stk_agent_config *agent, const stk_org_doc *org, stk_str internal_json, int64_t version, stk_buf *out, stk_err *err) STK_MUST_USE;
+/* The proxy's policy document of one agent (sandbox list + organisation policy under its scope), as JSON
+ * text. Used by worker (to configure) and plan (to show): the same bytes. version: of the newer of the two
+ * documents' sum. */
+int stk_policy_document(const stk_agent_config *agent, const stk_org_doc *org, stk_str internal_json,
+                        int64_t version, stk_buf *out, stk_err *err) STK_MUST_USE;
 
 #endif
