@@ -43,7 +43,7 @@ static int read_all(int fd, const char *name, stk_buf *out, stk_err *err)
 {
     for (;;) {
         char past;
-        size_t room = stk_min(out->cap - out->n, 64 * 1024);
+        size_t room = stk_min(out->cap - out->n, out->n < 4096 ? 4096 : 64 * 1024);
         char *into = room ? stk_buf_room(out, room) : &past;
         if (!into)
             return stk_err_set(err, STK_E_LIMIT, "%s is larger than %zu bytes", name, out->cap);
@@ -83,7 +83,7 @@ int stk_file_read(const char *path, stk_buf *out, stk_err *err)
     return stk_file_read_at(AT_FDCWD, path, out, err);
 }
 
-static int sync_parent(const char *path, stk_err *err)
+int stk_sync_parent(const char *path, stk_err *err)
 {
     const char *slash = strrchr(path, '/');
     char dir[4096];
@@ -126,7 +126,7 @@ int stk_file_replace(const char *path, mode_t mode, stk_str content, stk_err *er
         unlink(tmp);
         return rc;
     }
-    return sync_parent(path, err);
+    return stk_sync_parent(path, err);
 }
 
 int stk_file_put(int dirfd, const char *name, stk_str content, stk_err *err)
