@@ -19,9 +19,9 @@ typedef enum stk_framing {
 
 /* Why a head was refused; each has a stable text (used as the proxy's reason code and in error bodies). */
 #define STK_HEAD_FAULTS(X)                                                                                   \
-    X(REQUEST_LINE, "bad_request_line", 400)                                                                 \
+    X(REQUEST_LINE, "bad_request",      400)                                                                 \
     X(TARGET,       "bad_target",       400)                                                                 \
-    X(VERSION,      "bad_version",      505)                                                                 \
+    X(VERSION,      "bad_request",      505)                                                                 \
     X(FIELD,        "bad_request",      400)                                                                 \
     X(HOST,         "bad_host",         400)                                                                 \
     X(FRAMING,      "bad_framing",      400)                                                                 \
