@@ -56,7 +56,8 @@ stk_str stk_jv_raw(stk_jv v);
 
 /* Writing: a cursor over a buffer that places commas itself. Errors stick: check stk_jw_end once.
  * Strings are repaired to UTF-8; NUL and control bytes are escaped (\n \r \t \b \f, else \u00XX); '/' stays.
- * At most 64 levels. Pretty output is not offered. */
+ * At most STK_JW_DEPTH_MAX levels. Pretty output is not offered. */
+#define STK_JW_DEPTH_MAX 64
 typedef struct stk_jw {
     stk_buf *out;
     uint64_t first;   /* bit per level: nothing written yet */
@@ -81,6 +82,9 @@ void stk_jw_bool(stk_jw *w, bool b);
 void stk_jw_null(stk_jw *w);
 /* A JSON text that is known to be valid (stk_jv_raw, or another writer's output). */
 void stk_jw_raw(stk_jw *w, stk_str json);
+/* A checked value again, on one line and without white space: numbers as they stood, strings in our spelling. No
+ * value writes null. */
+void stk_jw_value(stk_jw *w, stk_jv v);
 /* key + value in one call. */
 void stk_jw_kstr(stk_jw *w, const char *key, stk_str s);
 void stk_jw_ktext(stk_jw *w, const char *key, const char *s);

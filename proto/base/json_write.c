@@ -2,8 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#define DEPTH_MAX 64
-
 void stk_jw_init(stk_jw *w, stk_buf *out)
 {
     *w = (stk_jw){.out = out};
@@ -44,7 +42,7 @@ static void before_value(stk_jw *w)
 static void open_level(stk_jw *w, char bracket)
 {
     before_value(w);
-    if (w->depth == DEPTH_MAX) {
+    if (w->depth == STK_JW_DEPTH_MAX) {
         w->bad = true;
         return;
     }
