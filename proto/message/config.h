@@ -32,8 +32,8 @@ typedef struct stk_agent_limits {
     int64_t pids;            /* default 128; 8 .. 32768              */
     int64_t open_files;      /* default 1024; 16 .. 1048576          */
     int64_t workspace_bytes; /* default 256 MiB; 1 MiB .. 64 GiB     */
-    int64_t tmp_bytes;       /* default 64 MiB                       */
-    int64_t file_bytes;      /* largest file; default = workspace    */
+    int64_t tmp_bytes;       /* default 64 MiB; 1 MiB .. 64 GiB      */
+    int64_t file_bytes;      /* largest file; default = workspace; 4 KiB .. 64 GiB */
     stk_span timeout;        /* most a run may ask for; default 3600 s; "timeout_seconds" */
 } stk_agent_limits;
 void stk_agent_limits_default(stk_agent_limits *limits);
@@ -55,7 +55,7 @@ typedef struct stk_sandbox_doc {
     bool require_runtime_class;
     stk_agent_config *agents;
     size_t nagents;
-} stk_sandbox_doc;
+} stk_sandbox_doc; /* agents sorted by name after decode */
 void stk_sandbox_doc_done(stk_sandbox_doc *doc);
 /* From an API body or a stored document (`stored`: env values must be sealed; else clear or "unchanged"). The reason
  * member of a body is returned separately (may be NULL). Allow entries are checked by proto/policy, not here. */
@@ -82,7 +82,7 @@ void stk_org_doc_done(stk_org_doc *doc);
 int stk_org_doc_decode(stk_jv v, stk_org_doc *ret, stk_bytes *ret_reason, stk_err *err) STK_MUST_USE;
 void stk_org_doc_write(stk_jw *w, const stk_org_doc *doc);
 
-/* Warm pools: {"name":{"agent","backend","image","target","min","max","ttl_seconds"}}. */
+/* Warm pools: {"name":{"agent","target","min","max","ttl_seconds"}}; min <= target <= max. */
 typedef struct stk_pool_spec {
     char name[64];
     char agent[STK_AGENT_MAX]; /* whose limits and image it is made for */
@@ -93,6 +93,9 @@ typedef struct stk_pools_doc {
     stk_pool_spec *v;
     size_t n;
 } stk_pools_doc;
+/* One pool, as GET and PUT /v1/pools/{name} carry it. Nothing to free. */
+int stk_pool_spec_decode(stk_str name, stk_jv v, stk_pool_spec *ret, stk_err *err) STK_MUST_USE;
+void stk_pool_spec_write(stk_jw *w, const stk_pool_spec *pool);
 void stk_pools_doc_done(stk_pools_doc *doc);
 int stk_pools_doc_decode(stk_jv v, stk_pools_doc *ret, stk_err *err) STK_MUST_USE;
 void stk_pools_doc_write(stk_jw *w, const stk_pools_doc *doc);

@@ -30,9 +30,12 @@ typedef struct stk_egress_record {
     bool first;             /* first allow of that host: must be durable before the 200 */
 } stk_egress_record;
 
+/* Appends the object without '\n'. Encode and decode check the same things: kinds, verdicts, ids, bounds (-STK_E_FIELD,
+ * -STK_E_UNKNOWN_FIELD, -STK_E_MISSING_FIELD with pointers; decode also -STK_E_JSON). */
 int stk_egress_encode(const stk_egress_record *rec, stk_buf *out, stk_err *err) STK_MUST_USE;
 int stk_egress_decode(stk_str json, stk_egress_record *ret, stk_err *err) STK_MUST_USE;
 int stk_egress_decode_jv(stk_jv v, stk_egress_record *ret, stk_err *err) STK_MUST_USE;
+/* The object unchecked, into a larger text. */
 void stk_egress_write(stk_jw *w, const stk_egress_record *rec);
 
 /* Control lines, worker -> proxy: policy (version, run, policy document), ack (seq: every record up to it is durable),
@@ -51,7 +54,10 @@ typedef struct stk_control {
     stk_bytes body;          /* policy document or record, JSON */
 } stk_control;
 void stk_control_done(stk_control *ctl);
-/* Appends the line with its '\n'. */
+/* Its stk_control_kind, or -1: never for one that was decoded. */
+int stk_control_kind_of(const stk_control *ctl);
+/* Appends the line with its '\n'. Each kind has its own members: policy {version, run, body}, ack {seq}, ready and
+ * policy_bad {detail}, policy_ok and policy_bad {version}, record {body}; others are refused. */
 int stk_control_encode(const stk_control *ctl, stk_buf *out, stk_err *err) STK_MUST_USE;
 int stk_control_decode(stk_str line, stk_control *ret, stk_err *err) STK_MUST_USE;
 

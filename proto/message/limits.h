@@ -28,6 +28,7 @@
 #define STK_EGRESS_MAX   200      /* egress records listed in a result; the rest is counted */
 #define STK_TIMEOUT_MIN_NS 1000000LL          /* 1 ms  */
 #define STK_TIMEOUT_MAX_NS (86400LL * 1000000000) /* 24 h  */
+#define STK_DEADLINE_MAX_NS (7 * 86400LL * 1000000000) /* 7 days, of deadline_seconds */
 #define STK_TIMEOUT_DEF_NS (300LL * 1000000000)   /* 300 s */
 
 /* Topics (architecture, "Topics"). */

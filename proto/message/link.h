@@ -22,8 +22,10 @@ typedef struct stk_hello {
     char id[STK_ID_SIZE];
     char nonce[STK_ID_SIZE];
 } stk_hello;
+/* Appends the JSON object {"kind","id","nonce"} and '\n'. */
 int stk_hello_encode(const stk_hello *hello, stk_buf *out);
-/* One line without '\n'. */
+/* One line without '\n'. Checks shapes (id and nonce: 1 to 39 of A-Z a-z 0-9 . _ -); whether they are the right ones is the
+ * worker's to compare. */
 int stk_hello_decode(stk_str line, stk_hello *ret, stk_err *err) STK_MUST_USE;
 
 /* The body of POST /execute, both forms. */
@@ -34,6 +36,8 @@ typedef struct stk_exec_end {
     char detail[256];
 } stk_exec_end;
 void stk_exec_end_write(stk_jw *w, const stk_exec_end *end); /* one object */
+/* Its members only, into an object that is open (the form without ?stream=1, after stdout and stderr). */
+void stk_exec_end_write_members(stk_jw *w, const stk_exec_end *end);
 int stk_exec_end_decode(stk_jv v, stk_exec_end *ret, stk_err *err) STK_MUST_USE;
 
 #endif

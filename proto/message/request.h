@@ -70,6 +70,12 @@ int stk_request_from_api(stk_jv body, bool plan, stk_wall now, stk_request *ret_
 /* POSIX shell splitting without expansion: quotes and backslashes as Python's shlex.split; $ ; | * stay literal.
  * "No closing quotation" / "No escaped character" are -STK_E_FIELD. */
 int stk_shlex_split(stk_str text, stk_strv *ret, stk_err *err) STK_MUST_USE;
+/* A command of an API or runtime body: a string (split as above) or a list, taken byte for byte. Checks argv as
+ * stk_command_check does. env may be NULL; it counts for the total. Pointers begin with "/command" or "/env". */
+int stk_command_decode(stk_jv v, const stk_map *env, stk_strv *ret, stk_err *err) STK_MUST_USE;
+/* What exec can take: at least one argument, the first not empty, no NUL, UTF-8, names of variables, counts: -STK_E_FIELD;
+ * one entry over STK_ARG_MAX_ONE or all over STK_ARG_MAX_ALL (terminating NULs counted): -STK_E_TOO_LARGE. */
+int stk_command_check(const stk_strv *argv, const stk_map *env, stk_err *err) STK_MUST_USE;
 bool stk_env_name_ok(stk_str name);
 bool stk_tenant_ok(stk_str tenant);
 bool stk_agent_ok(stk_str agent);

@@ -1,8 +1,13 @@
 /* The run machine: states, events, reasons, as data. The diagram below is printed from the table by a test.
  *
- *   submitted -> queued -> assigned -> running -> finished
- *   submitted, queued, assigned, running -> finished (cancel, expire, refuse, lose)
- *   assigned -> queued (requeue: not started)      running -> queued (only retry: always)
+ *   submitted: queue -> queued, finish -> finished
+ *   queued: assign -> assigned, finish -> finished
+ *   assigned: start -> running, finish -> finished, requeue -> queued
+ *   running: finish -> finished, repeat -> queued
+ *   finished: (the end)
+ *
+ * finish from a state before running is cancelled, expired, refused, worker_lost or sandbox_failed; requeue: the
+ * command was not started; repeat: it was, and the request says retry: always.
  */
 #ifndef STK_MESSAGE_RUN_H
 #define STK_MESSAGE_RUN_H
@@ -37,11 +42,17 @@ const char *stk_run_state_text(stk_run_state s);
 stk_run_state stk_run_state_parse(const char *text); /* STK_RUN_NONE when unknown */
 const char *stk_reason_text(stk_reason r);
 stk_reason stk_reason_parse(const char *text);
+/* Exit status of the command line for a run that ended so. */
 int stk_reason_exit(stk_reason r, int exit_code, int signal);
+/* HTTP status of a call that waited for the run. */
+int stk_reason_http(stk_reason r);
+/* True when the scheduler tries again as long as the command was not started. */
+bool stk_reason_retried(stk_reason r);
 
 /* The one mover: new state, or STK_RUN_NONE when the event is not allowed in that state. */
 stk_run_state stk_run_next(stk_run_state s, stk_run_event e);
-/* Prints the table as the diagram of this header's kind (for docs and the test). */
+/* Prints the table, one line a state, as it stands in the diagram above. Returns its length, -STK_E_LIMIT when it
+ * does not fit. */
 int stk_run_diagram(char *out, size_t size);
 
 #endif
