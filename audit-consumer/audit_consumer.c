@@ -48,7 +48,8 @@ static stk_audit_lane *lane_of(topic_reader *reader, int32_t partition)
         if (a->lanes[i]->kind == reader->kind && a->lanes[i]->partition == partition)
             return a->lanes[i];
     stk_audit_lane *lane = stk_xcalloc(1, sizeof(*lane));
-    *lane = (stk_audit_lane){.kind = reader->kind, .topic = reader->topic, .partition = partition, .next = -1};
+    *lane =
+        (stk_audit_lane){.kind = reader->kind, .topic = reader->topic, .partition = partition, .next = -1};
     a->lanes = stk_xrealloc(a->lanes, (a->nlanes + 1) * sizeof(stk_audit_lane *));
     a->lanes[a->nlanes++] = lane;
     return lane;
@@ -112,7 +113,8 @@ static void condemn_row(stk_audit_lane *lane, size_t row, const stk_err *why)
     stk_lane_item *item = stk_lane_row(lane, row);
     if (!item)
         return;
-    stk_buf raw STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
+    stk_buf raw STK_AUTO(stk_buf_done)
+    = STK_BUF(STK_RECORD_MAX);
     stk_err ignored;
     if (lane->kind == STK_LANE_AUDIT)
         (void)!stk_audit_encode(&item->row, &raw, &ignored);
@@ -150,7 +152,8 @@ static void on_stored(const stk_err *err, int64_t offset, size_t stored, size_t 
     }
 }
 
-static void on_dead(stk_publish_outcome outcome, int32_t partition, int64_t offset, const stk_err *err, void *arg)
+static void on_dead(stk_publish_outcome outcome, int32_t partition, int64_t offset, const stk_err *err,
+                    void *arg)
 {
     pending *p = arg;
     stk_auditor *a = p->auditor;
@@ -205,7 +208,8 @@ static void lane_go(stk_auditor *a, stk_audit_lane *lane)
     if (lane->taken == 0)
         return;
     stk_store_batch batch;
-    void *array STK_AUTO(stk_freep) = NULL;
+    void *array STK_AUTO(stk_freep)
+    = NULL;
     stk_lane_batch(lane, lane->taken, &batch, &array);
     lane->storing = true;
     stk_store_append(a->spec.store, &batch, on_stored, pending_new(a, lane));

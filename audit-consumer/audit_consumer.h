@@ -1,10 +1,12 @@
-/* The audit consumer: stk.audit and stk.events -> store, with the consumer's offset in the store's own transaction.
+/* The audit consumer: stk.audit and stk.events -> store, with the consumer's offset in the store's own
+ * transaction.
  *
  * One lane per topic and partition; one batch in flight per lane, the next one gathers meanwhile (that is the
- * whole batching policy: no timer). The offset in the store decides: whatever lies below it was stored by somebody
- * and is finished without storing it again. A store that is down pauses the lanes and is asked again with backoff: nothing is skipped.
- * What can't be decoded, or what the store says it can never take, goes to stk.dead with why, and the rest of its
- * batch is stored. A record of a newer version pauses everything (an upgrade is under way). */
+ * whole batching policy: no timer). The offset in the store decides: whatever lies below it was stored by
+ * somebody and is finished without storing it again. A store that is down pauses the lanes and is asked again
+ * with backoff: nothing is skipped. What can't be decoded, or what the store says it can never take, goes to
+ * stk.dead with why, and the rest of its batch is stored. A record of a newer version pauses everything (an
+ * upgrade is under way). */
 #ifndef STK_AUDIT_CONSUMER_H
 #define STK_AUDIT_CONSUMER_H
 
@@ -22,12 +24,12 @@ typedef struct stk_auditor_spec {
 } stk_auditor_spec;
 
 typedef struct stk_auditor_stats {
-    uint64_t stored;    /* rows and results written by us */
-    uint64_t repeated;  /* records that were stored before */
-    uint64_t dead;      /* records sent to stk.dead */
-    uint64_t waiting;   /* records read and not stored yet */
+    uint64_t stored;   /* rows and results written by us */
+    uint64_t repeated; /* records that were stored before */
+    uint64_t dead;     /* records sent to stk.dead */
+    uint64_t waiting;  /* records read and not stored yet */
     bool store_down;
-    bool newer;         /* paused: a newer version's record was read */
+    bool newer; /* paused: a newer version's record was read */
 } stk_auditor_stats;
 
 /* Joins group "audit" on both topics. */
@@ -39,7 +41,8 @@ void stk_auditor_free(stk_auditor *auditor);
 /* Stops reading; true once nothing is in flight or waiting. Call again until it is. */
 bool stk_auditor_quiet(stk_auditor *auditor);
 
-/* `stockade audit verify [--state-dir DIR | --file FILE] [--json]`: exit status 0 = whole, 1 = broken or unreadable, 2 = usage. */
+/* `stockade audit verify [--state-dir DIR | --file FILE] [--json]`: exit status 0 = whole, 1 = broken or
+ * unreadable, 2 = usage. */
 int stk_verb_audit_verify(int argc, char **argv);
 
 #endif

@@ -1,4 +1,5 @@
-/* What one partition of one topic still has to store: decoded records in order of offset. Pure bookkeeping. */
+/* What one partition of one topic still has to store: decoded records in order of offset. Pure bookkeeping.
+ */
 #ifndef STK_AUDIT_LANE_H
 #define STK_AUDIT_LANE_H
 
@@ -7,7 +8,12 @@
 typedef enum stk_lane_kind { STK_LANE_AUDIT, STK_LANE_EVENTS } stk_lane_kind;
 
 /* A record that can't be stored goes to stk.dead first; only then its offset is passed, without a row. */
-typedef enum stk_item_state { STK_ITEM_ROW, STK_ITEM_TO_BURY, STK_ITEM_BURYING, STK_ITEM_BURIED } stk_item_state;
+typedef enum stk_item_state {
+    STK_ITEM_ROW,
+    STK_ITEM_TO_BURY,
+    STK_ITEM_BURYING,
+    STK_ITEM_BURIED
+} stk_item_state;
 
 typedef struct stk_lane_item {
     int64_t offset;
@@ -24,10 +30,10 @@ typedef struct stk_audit_lane {
     stk_lane_kind kind;
     const char *topic;
     int32_t partition;
-    int64_t next;      /* the store's offset; -1 = not asked yet */
-    bool asking;       /* for the offset */
-    bool storing;      /* a batch is with the store */
-    size_t taken;      /* items of that batch, at the front */
+    int64_t next; /* the store's offset; -1 = not asked yet */
+    bool asking;  /* for the offset */
+    bool storing; /* a batch is with the store */
+    size_t taken; /* items of that batch, at the front */
     stk_lane_item *items;
     size_t n, size;
 } stk_audit_lane;
@@ -39,7 +45,8 @@ void stk_lane_pop_last(stk_audit_lane *lane);
 void stk_lane_drop(stk_audit_lane *lane, size_t n);
 /* Items at the front whose offset is below the store's: already stored. */
 size_t stk_lane_repeated(const stk_audit_lane *lane);
-/* How many items at the front (at most `most`) could be stored now: it ends before one that is not buried yet. */
+/* How many items at the front (at most `most`) could be stored now: it ends before one that is not buried
+ * yet. */
 size_t stk_lane_storable(const stk_audit_lane *lane, size_t most);
 /* Fills a batch from the first n items: the array is allocated for the caller (shallow copies; the items keep
  * ownership). */

@@ -11,10 +11,12 @@ static void usage(FILE *to)
 {
     fputs("usage: stockade audit verify [--state-dir DIR | --file FILE] [--json]\n"
           "\n"
-          "Recomputes the hash chain of every stored audit row. Exit status: 0 the chain is whole, 1 it is broken (the\n"
+          "Recomputes the hash chain of every stored audit row. Exit status: 0 the chain is whole, 1 it is "
+          "broken (the\n"
           "first broken row is named) or the file can't be read, 2 wrong usage.\n"
           "\n"
-          "  --state-dir DIR  state directory of `stockade up` (default: $STOCKADE_STATE_DIR or " DEFAULT_STATE_DIR ")\n"
+          "  --state-dir DIR  state directory of `stockade up` (default: $STOCKADE_STATE_DIR "
+          "or " DEFAULT_STATE_DIR ")\n"
           "  --file FILE      an audit database itself\n"
           "  --json           one JSON object instead of a sentence\n",
           to);
@@ -24,7 +26,8 @@ static void print_json(const stk_chain_report *report)
 {
     char head[2 * STK_SHA256 + 1];
     stk_hex(report->head, STK_SHA256, head);
-    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(4096);
+    stk_buf out STK_AUTO(stk_buf_done)
+    = STK_BUF(4096);
     stk_jw w;
     stk_jw_init(&w, &out);
     stk_jw_object(&w);
@@ -47,7 +50,8 @@ static void print_text(const stk_chain_report *report)
     char head[2 * STK_SHA256 + 1];
     stk_hex(report->head, STK_SHA256, head);
     if (report->ok)
-        printf("audit chain whole: %lld rows in %d chains, head %s\n", (long long)report->rows, report->chains, head);
+        printf("audit chain whole: %lld rows in %d chains, head %s\n", (long long)report->rows,
+               report->chains, head);
     else
         printf("audit chain BROKEN at row %lld of chain %d (%s): %s\n", (long long)report->bad_seq,
                report->bad_partition, report->bad_id, report->why);
