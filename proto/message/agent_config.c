@@ -18,7 +18,7 @@ static const stk_field fields[] = {
 static const stk__check checks[] = {
     {STK__CHECK_AT(stk_agent_config, backend), STK__WORD, STK__BACKENDS},
     {STK__CHECK_AT(stk_agent_config, image), STK__IMAGE},
-    {"template", offsetof(stk_agent_config, template_), STK__AGENT, NULL, false},
+    {"template", offsetof(stk_agent_config, template_), STK__AGENT, NULL, STK__MAY},
     {STK__CHECK_AT(stk_agent_config, tls), STK__WORD, "match|require|off"},
     {0},
 };

@@ -20,9 +20,9 @@ static const stk_field fields[] = {
 
 #define C(m) STK__CHECK_AT(stk_assignment, m)
 static const stk__check checks[] = {
-    {C(kind), STK__WORD, "assign|cancel|plan", true},
+    {C(kind), STK__WORD, "assign|cancel|plan", STK__FULL},
     {C(assignment), STK__ID, "asg"},
-    {C(run), STK__ID, "run", true},
+    {C(run), STK__ID, "run", STK__FULL},
     {C(worker), STK__ID, "wrk"},
     {C(incarnation), STK__ID, "inc"},
     {C(sandbox), STK__ID, "sbx"},
@@ -32,11 +32,14 @@ static const stk__check checks[] = {
 };
 /* What a worker could not do without. */
 static const stk__check assign_checks[] = {
-    {C(assignment), STK__ID, "asg", true},  {C(worker), STK__ID, "wrk", true},
-    {C(incarnation), STK__ID, "inc", true}, {C(backend), STK__WORD, "k8s|firecracker|docker|oci", true},
-    {C(request), STK__OBJECT, NULL, true},  {0},
+    {C(assignment), STK__ID, "asg", STK__GIVEN},
+    {C(worker), STK__ID, "wrk", STK__GIVEN},
+    {C(incarnation), STK__ID, "inc", STK__GIVEN},
+    {C(backend), STK__WORD, "k8s|firecracker|docker|oci", STK__GIVEN},
+    {C(request), STK__OBJECT, NULL, STK__GIVEN},
+    {0},
 };
-static const stk__check plan_checks[] = {{C(request), STK__OBJECT, NULL, true}, {0}};
+static const stk__check plan_checks[] = {{C(request), STK__OBJECT, NULL, STK__GIVEN}, {0}};
 
 static int validate(const void *message, stk_err *err)
 {

@@ -31,10 +31,10 @@ static const char actions[] =
 
 #define C(m) STK__CHECK_AT(stk_audit_row, m)
 static const stk__check checks[] = {
-    {C(id), STK__ID, "aud", true},
-    {C(action), STK__WORD, actions, true},
-    {C(actor), STK__VISIBLE, NULL, true},
-    {C(tenant), STK__TENANT, NULL, true},
+    {C(id), STK__ID, "aud", STK__FULL},
+    {C(action), STK__WORD, actions, STK__FULL},
+    {C(actor), STK__VISIBLE, NULL, STK__FULL},
+    {C(tenant), STK__TENANT, NULL, STK__FULL},
     {C(agent), STK__AGENT},
     {C(run), STK__ID, "run"},
     {C(assignment), STK__ID, "asg"},

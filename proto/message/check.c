@@ -64,9 +64,8 @@ static int check_json(const stk__check *check, const stk_bytes *bytes, stk_err *
     char pointer[64];
     snprintf(pointer, sizeof(pointer), "/%s", check->name);
     if (!bytes->set)
-        return check->required
-                   ? stk_err_field(err, STK_E_MISSING_FIELD, pointer, "%s is missing", check->name)
-                   : 0;
+        return check->need ? stk_err_field(err, STK_E_MISSING_FIELD, pointer, "%s is missing", check->name)
+                           : 0;
     if (check->rule == STK__OBJECT && (bytes->n == 0 || bytes->p[0] != '{'))
         return stk_err_field(err, STK_E_FIELD, pointer, "must be an object");
     if (check->rule == STK__ARRAY && (bytes->n == 0 || bytes->p[0] != '['))
@@ -103,8 +102,10 @@ static int check_text(const stk__check *check, const char *text, stk_err *err)
 {
     char pointer[64];
     snprintf(pointer, sizeof(pointer), "/%s", check->name);
+    if (!text[0] && check->need == STK__GIVEN)
+        return stk_err_field(err, STK_E_MISSING_FIELD, pointer, "%s is missing", check->name);
     if (!text[0])
-        return check->required ? stk_err_field(err, STK_E_FIELD, pointer, "must not be empty") : 0;
+        return check->need ? stk_err_field(err, STK_E_FIELD, pointer, "must not be empty") : 0;
     const char *bad = text_bad(check, stk_str_of(text));
     if (!bad)
         return 0;

@@ -21,12 +21,18 @@ typedef enum stk__rule {
     STK__SET      /* stk_bytes that must be set                         */
 } stk__rule;
 
+typedef enum stk__need {
+    STK__MAY,  /* empty or unset is fine                                                  */
+    STK__FULL, /* must not be empty; its presence is the field table's to require         */
+    STK__GIVEN /* only some kinds of the message need it: empty is -STK_E_MISSING_FIELD */
+} stk__need;
+
 typedef struct stk__check {
     const char *name; /* member name; the error's pointer is "/name" */
     size_t offset;
     stk__rule rule;
     const char *arg;
-    bool required; /* else empty or unset is fine */
+    stk__need need;
 } stk__check;
 #define STK__CHECK_AT(T, m) .name = #m, .offset = offsetof(T, m)
 

@@ -16,11 +16,11 @@ static const stk_field fields[] = {
 
 #define C(m) STK__CHECK_AT(stk_config_record, m)
 static const stk__check checks[] = {
-    {C(tenant), STK__TENANT, NULL, true},
+    {C(tenant), STK__TENANT, NULL, STK__FULL},
     {C(name), STK__WORD,
-     STK_CONF_AGENT_SANDBOX "|" STK_CONF_EGRESS_POLICY "|" STK_CONF_POOLS "|" STK_CONF_TOKENS, true},
-    {C(actor), STK__VISIBLE, NULL, true},
-    {C(doc), STK__OBJECT, NULL, true},
+     STK_CONF_AGENT_SANDBOX "|" STK_CONF_EGRESS_POLICY "|" STK_CONF_POOLS "|" STK_CONF_TOKENS, STK__FULL},
+    {C(actor), STK__VISIBLE, NULL, STK__FULL},
+    {C(doc), STK__OBJECT, NULL, STK__FULL},
     {0},
 };
 

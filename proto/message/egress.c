@@ -29,11 +29,11 @@ static const stk_field fields[] = {
 
 #define C(m) STK__CHECK_AT(stk_egress_record, m)
 static const stk__check checks[] = {
-    {C(kind), STK__WORD, "decision|close|summary", true},
+    {C(kind), STK__WORD, "decision|close|summary", STK__FULL},
     {C(run), STK__ID, "run"},
     {C(host), STK__VISIBLE},
-    {C(verdict), STK__WORD, "allow|deny", true},
-    {C(reason), STK__CODE, NULL, true},
+    {C(verdict), STK__WORD, "allow|deny", STK__FULL},
+    {C(reason), STK__CODE, NULL, STK__FULL},
     {C(rule), STK__VISIBLE},
     {C(address), STK__VISIBLE},
     {C(method), STK__VISIBLE},
@@ -43,10 +43,14 @@ static const stk__check checks[] = {
 static int validate(const void *message, stk_err *err)
 {
     const stk_egress_record *rec = message;
-    if (strcmp(rec->kind, "close") == 0 && (rec->open_seq < 1 || rec->open_seq >= rec->seq))
-        return stk_err_field(err, STK_E_FIELD, "/open_seq", "a close names the earlier seq of its decision");
-    if (strcmp(rec->kind, "summary") == 0 && rec->count < 1)
-        return stk_err_field(err, STK_E_FIELD, "/count", "a summary stands for at least one refusal");
+    bool close = strcmp(rec->kind, "close") == 0, summary = strcmp(rec->kind, "summary") == 0;
+    if (close && rec->open_seq == 0)
+        return stk_err_field(err, STK_E_MISSING_FIELD, "/open_seq", "a close names the seq of its decision");
+    if (close && rec->open_seq >= rec->seq)
+        return stk_err_field(err, STK_E_FIELD, "/open_seq", "a close comes after its decision");
+    if (summary && rec->count == 0)
+        return stk_err_field(err, STK_E_MISSING_FIELD, "/count",
+                             "a summary says how many refusals it stands for");
     return 0;
 }
 

@@ -43,10 +43,10 @@ static const stk_field fields[] = {
 
 #define C(m) STK__CHECK_AT(stk_event, m)
 static const stk__check checks[] = {
-    {C(kind), STK__WORD, "result|finished", true},
-    {C(run), STK__ID, "run", true},
-    {C(tenant), STK__TENANT, NULL, true},
-    {C(agent), STK__AGENT, NULL, true},
+    {C(kind), STK__WORD, "result|finished", STK__FULL},
+    {C(run), STK__ID, "run", STK__FULL},
+    {C(tenant), STK__TENANT, NULL, STK__FULL},
+    {C(agent), STK__AGENT, NULL, STK__FULL},
     {C(assignment), STK__ID, "asg"},
     {C(worker), STK__ID, "wrk"},
     {C(sandbox), STK__ID, "sbx"},
@@ -59,8 +59,8 @@ static const stk__check checks[] = {
     {0},
 };
 static const stk__check result_checks[] = {
-    {C(assignment), STK__ID, "asg", true},
-    {C(worker), STK__ID, "wrk", true},
+    {C(assignment), STK__ID, "asg", STK__GIVEN},
+    {C(worker), STK__ID, "wrk", STK__GIVEN},
     {0},
 };
 

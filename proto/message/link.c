@@ -12,9 +12,9 @@ static const stk_field hello_fields[] = {
     STK_FIELD_END,
 };
 static const stk__check hello_checks[] = {
-    {STK__CHECK_AT(stk_hello, kind), STK__WORD, "control|health|command", true},
-    {STK__CHECK_AT(stk_hello, id), STK__AGENT, NULL, true},
-    {STK__CHECK_AT(stk_hello, nonce), STK__AGENT, NULL, true},
+    {STK__CHECK_AT(stk_hello, kind), STK__WORD, "control|health|command", STK__FULL},
+    {STK__CHECK_AT(stk_hello, id), STK__AGENT, NULL, STK__FULL},
+    {STK__CHECK_AT(stk_hello, nonce), STK__AGENT, NULL, STK__FULL},
     {0},
 };
 static const stk__message hello_message = {

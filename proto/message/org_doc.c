@@ -16,7 +16,7 @@ static const stk_field scope_fields[] = {
     STK_FIELD_END,
 };
 static const stk__check scope_checks[] = {
-    {"default", offsetof(stk_org_scope, def), STK__WORD, "allow|deny", false}, {0}};
+    {"default", offsetof(stk_org_scope, def), STK__WORD, "allow|deny", STK__MAY}, {0}};
 
 static int one_scope(stk_str name, stk_jv v, void *arg, stk_err *err)
 {

@@ -14,7 +14,7 @@ static const stk_field fields[] = {
     {"ttl_seconds", STK_F_SECONDS, F(ttl), STK_FIELD_KEEP, 1000000000LL, STK_TIMEOUT_MAX_NS},
     STK_FIELD_END,
 };
-static const stk__check checks[] = {{STK__CHECK_AT(stk_pool_spec, agent), STK__AGENT, NULL, true}, {0}};
+static const stk__check checks[] = {{STK__CHECK_AT(stk_pool_spec, agent), STK__AGENT, NULL, STK__FULL}, {0}};
 
 int stk_pool_spec_decode(stk_str name, stk_jv v, stk_pool_spec *ret, stk_err *err)
 {

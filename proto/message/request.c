@@ -26,17 +26,17 @@ static const stk_field fields[] = {
 
 #define C(m) STK__CHECK_AT(stk_request, m)
 static const stk__check checks[] = {
-    {C(kind), STK__WORD, "run|plan", true},
-    {C(id), STK__ID, "run", true},
-    {C(tenant), STK__TENANT, NULL, true},
-    {C(actor), STK__VISIBLE, NULL, true},
-    {C(agent), STK__AGENT, NULL, true},
+    {C(kind), STK__WORD, "run|plan", STK__FULL},
+    {C(id), STK__ID, "run", STK__FULL},
+    {C(tenant), STK__TENANT, NULL, STK__FULL},
+    {C(actor), STK__VISIBLE, NULL, STK__FULL},
+    {C(agent), STK__AGENT, NULL, STK__FULL},
     {C(backend), STK__WORD, STK__BACKENDS},
     {C(image), STK__VISIBLE},
-    {C(retry), STK__WORD, "never|always", true},
+    {C(retry), STK__WORD, "never|always", STK__FULL},
     {C(labels), STK__LABELS},
     {C(traceparent), STK__TRACE},
-    {C(secret), STK__SET, NULL, true},
+    {C(secret), STK__SET, NULL, STK__FULL},
     {0},
 };
 

@@ -51,10 +51,10 @@ static const stk_field run_fields[] = {
 
 #define C(m) .offset = offsetof(body, req.m)
 static const stk__check checks[] = {
-    {"agent", C(agent), STK__AGENT, NULL, true},
+    {"agent", C(agent), STK__AGENT, NULL, STK__FULL},
     {"backend", C(backend), STK__WORD, STK__BACKENDS},
     {"image", C(image), STK__IMAGE},
-    {"retry", C(retry), STK__WORD, "never|always", true},
+    {"retry", C(retry), STK__WORD, "never|always", STK__FULL},
     {"labels", C(labels), STK__LABELS},
     {0},
 };

@@ -43,7 +43,7 @@ static const stk_field body_fields[] = {
     STORED_FIELDS, {"reason", STK_F_BYTES, F(reason), 0, 0, 1000}, STK_FIELD_END};
 
 static const stk__check checks[] = {
-    {"backend", offsetof(reading, doc.backend), STK__WORD, STK__BACKENDS, true},
+    {"backend", offsetof(reading, doc.backend), STK__WORD, STK__BACKENDS, STK__FULL},
     {0},
 };
 
