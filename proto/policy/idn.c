@@ -295,7 +295,7 @@ int stk__idn_verify(stk_str label, stk_err *err)
     for (size_t i = 0; i < in.n; i++) {
         uint32_t c = lower(in.v[i]);
         foreign |= in.v[i] >= 0x80;
-        if ((c && c != in.v[i]) || (in.v[i] < 0x80 && !c))
+        if ((c && c != in.v[i]) || (in.v[i] < 0xa0 && !c))
             return stk_err_set(err, STK_E_FIELD, "an xn-- label hides a letter that is not canonical");
     }
     char again[STK_LABEL_MAX];
