@@ -30,7 +30,7 @@ typedef void (*stk_op_done)(stk_op *op, void *arg);
     X(POOL_PUT, pool_put) X(POOL_TAKE, pool_take) X(POOL_DROP, pool_drop) X(POOL_LIST, pool_list)            \
     X(ADOPT, adopt) X(REAP, reap) X(CONFIG_GET, config_get) X(CONFIG_SET, config_set) X(CONFIG_DONE, config_done) \
     X(OUTBOX_TAKE, outbox_take) X(OUTBOX_DONE, outbox_done) X(OUTPUT_ADD, output_add) X(OUTPUT_READ, output_read) \
-    X(COUNTS, counts)
+    X(COUNTS, counts) X(PUBLISHED, published)
 typedef enum stk_op_kind {
 #define X(sym, name) STK_OP_##sym,
     STK_STATE_OPS(X)
@@ -79,7 +79,8 @@ typedef struct stk_run_row {
     int32_t partition; /* of stk.requests; -1 = not known yet */
     int64_t offset;
     stk_map labels;
-    stk_bytes result; /* encoded stk_event (at most 64 KiB, secret tails included when they fit), or a plan's JSON; unset before the end */
+    stk_bytes result; /* encoded stk_event (at most 64 KiB, secret tails included when they fit), or a plan's JSON; unset before the
+                       * end, and from 10 minutes after it; without `secret` although bytes were produced = it did not fit: the store has all */
 } stk_run_row;
 void stk_run_row_done(stk_run_row *row);
 
@@ -122,6 +123,17 @@ typedef struct stk_op_queue {
     stk_bytes assignment; /* STK_QUEUE_ASSIGNED: the stored lane record */
     int32_t lane;
 } stk_op_queue;
+
+/* The request is durable on stk.requests, at this place: the reservation does not expire any more, however long the schedulers
+ * take to read it. Nothing needs to wait for this. A run that state does not know, or that is further on, stays as it is. */
+typedef struct stk_op_published {
+    stk_op op;
+    struct {
+        char run[STK_ID_SIZE];
+        int32_t partition;
+        int64_t offset;
+    } in;
+} stk_op_published;
 
 /* Placement and reservation in one: queued or submitted -> assigned. `record` is the lane record, stored until start so that a
  * re-read publishes the same one. Takes one slot of the worker and, when `sandbox` is set, that pooled sandbox. */
@@ -367,7 +379,9 @@ typedef struct stk_op_adopt {
 } stk_op_adopt;
 
 /* Ends what nobody holds: leases past their end (after a gap of more than two heartbeats everybody first gets one lease of grace),
- * `submitted` older than a minute, output and keys past their time. Anybody may call it, about once a second. */
+ * `submitted` older than a minute that nobody published (reservation and key are gone as if they had never been), output and results
+ * after 10 minutes, finished runs with their keys after 24 h (the store answers from then on). Opens state again after a loss, once the
+ * runs of the lost time are settled. Anybody may call it, about once a second. */
 typedef struct stk_op_reap {
     stk_op op;
     struct {
@@ -403,12 +417,14 @@ typedef struct stk_op_config_set {
     int64_t version;      /* new, or the one that is there */
     int64_t outbox_audit, outbox_config;
 } stk_op_config_set;
-/* The record is on stk.config: not pending any more. */
+/* The record is on stk.config: not pending any more. With `record`, whoever follows the topic teaches a state that lost its head: an
+ * older head is brought up to this one; a newer one stays. */
 typedef struct stk_op_config_done {
     stk_op op;
     struct {
         char tenant[STK_TENANT_MAX], name[32];
         int64_t version;
+        stk_bytes record; /* unset = only the mark */
     } in;
 } stk_op_config_done;
 
