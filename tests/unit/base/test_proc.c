@@ -35,8 +35,7 @@ static void too_long(void *arg)
 
 static void run_loop(void)
 {
-    stk_timer *guard STK_AUTO(stk_timer_freep)
-    = stk_timer_new(loop, too_long, NULL);
+    stk_timer *guard STK_AUTO(stk_timer_freep) = stk_timer_new(loop, too_long, NULL);
     stk_timer_set(guard, stk_sec(patience_s));
     stk_loop_run(loop);
 }
@@ -45,8 +44,7 @@ static stk_proc_end end_of(const stk_proc_spec *spec)
 {
     stk_err err;
     ended e = {.n = 0};
-    stk_proc *proc STK_AUTO(stk_proc_freep)
-    = NULL;
+    stk_proc *proc STK_AUTO(stk_proc_freep) = NULL;
     if (stk_proc_start(loop, spec, on_done, &e, &proc, &err) < 0)
         fail_msg("%s", err.detail);
     run_loop();
@@ -65,8 +63,7 @@ static char *output_of(stk_proc_spec spec, const char *script)
 {
     static char text[8192];
     const char *argv[] = {"sh", "-c", script, NULL};
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(sizeof(text) - 1);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(sizeof(text) - 1);
     stk_err err;
     stk_proc_end end;
     spec.path = sh;
@@ -154,8 +151,7 @@ static void too_many_arguments_or_bytes_are_limits(void **state)
     stk_proc *proc = NULL;
     stk_proc_spec spec = {.path = "/bin/true", .argv = argv};
     assert_int_equal(stk_proc_start(loop, &spec, on_done, NULL, &proc, &err), -STK_E_LIMIT);
-    char *big STK_AUTO(stk_freep)
-    = stk_xcalloc(1, 3 * 1024 * 1024);
+    char *big STK_AUTO(stk_freep) = stk_xcalloc(1, 3 * 1024 * 1024);
     memset(big, 'x', 3 * 1024 * 1024 - 1);
     const char *one[] = {"true", big, NULL};
     spec.argv = one;
@@ -164,8 +160,7 @@ static void too_many_arguments_or_bytes_are_limits(void **state)
 
 static void arguments_arrive_as_they_are(void **state)
 {
-    char *big STK_AUTO(stk_freep)
-    = stk_xcalloc(1, 100001);
+    char *big STK_AUTO(stk_freep) = stk_xcalloc(1, 100001);
     memset(big, 'x', 100000);
     const char *argv[] = {
         "sh",  "-c", "test \"$1\" = '' -a \"$2\" = \"a b$3\" -a ${#4} -eq 100000 -a $# -eq 4",
@@ -206,8 +201,7 @@ static void the_child_has_exactly_the_descriptors_that_were_named(void **state)
     int high = fcntl(low, F_DUPFD_CLOEXEC, 500);
     assert_true(leak >= 0 && low >= 0 && low < 16 && high >= 500);
     const char *argv[] = {"test_base_proc", "--list-descriptors", NULL};
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(4096);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(4096);
     stk_err err;
     stk_proc_end end;
     stk_proc_spec spec = {.path = "/proc/self/exe", .argv = argv, .nfds = 4};
@@ -323,8 +317,7 @@ static void a_child_can_be_killed_and_killing_the_dead_is_fine(void **state)
     const char *argv[] = {"sleep", "100", NULL};
     stk_err err;
     ended e = {.n = 0};
-    stk_proc *proc STK_AUTO(stk_proc_freep)
-    = NULL;
+    stk_proc *proc STK_AUTO(stk_proc_freep) = NULL;
     assert_int_equal(
         stk_proc_start(loop, &(stk_proc_spec){.path = "/bin/sleep", .argv = argv}, on_done, &e, &proc, &err),
         0);
@@ -353,8 +346,7 @@ static void a_freed_child_is_killed_and_reaped_without_a_callback(void **state)
         0);
     pid_t pid = stk_proc_pid(proc);
     stk_proc_free(proc);
-    stk_timer *tick STK_AUTO(stk_timer_freep)
-    = stk_timer_new(loop, stop_loop, NULL);
+    stk_timer *tick STK_AUTO(stk_timer_freep) = stk_timer_new(loop, stop_loop, NULL);
     for (int i = 0; i < 2000 && kill(pid, 0) == 0; i++) {
         stk_timer_set(tick, stk_ms(1));
         stk_loop_run(loop);
@@ -452,8 +444,7 @@ static void output_past_the_cap_is_dropped_and_does_not_block_the_child(void **s
 
 static void input_that_nobody_reads_does_no_harm(void **state)
 {
-    char *big STK_AUTO(stk_freep)
-    = stk_xcalloc(1, 1000000);
+    char *big STK_AUTO(stk_freep) = stk_xcalloc(1, 1000000);
     collected c = collect("exit 5", stk_str_n(big, 1000000), stk_sec(patience_s));
     assert_int_equal(c.end.status, 5);
 }
@@ -469,8 +460,7 @@ static void a_deadline_kills_the_child_and_its_group(void **state)
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)grandchild);
     for (int i = 0; i < 5000; i++) {
-        stk_buf stat STK_AUTO(stk_buf_done)
-        = STK_BUF(4096);
+        stk_buf stat STK_AUTO(stk_buf_done) = STK_BUF(4096);
         /* Gone, or a zombie that init has not collected yet. */
         if (stk_file_read(path, &stat, NULL) < 0 || strstr(stat.p, ") Z "))
             return;
@@ -497,8 +487,7 @@ static void the_blocking_form_says_timeout_and_limit(void **state)
     assert_int_equal(
         stk_proc_run(&(stk_proc_spec){.path = "/bin/sleep", .argv = argv}, stk_ms(50), &end, NULL, &err),
         -STK_E_TIMEOUT);
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(4);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(4);
     const char *echo[] = {"echo", "12345", NULL};
     assert_int_equal(stk_proc_run(&(stk_proc_spec){.path = "/bin/echo", .argv = echo}, stk_sec(patience_s),
                                   &end, &out, &err),
