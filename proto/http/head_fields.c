@@ -227,3 +227,19 @@ bool stk_head_has_token(const stk_head *head, const char *name, const char *toke
             return true;
     return false;
 }
+
+bool stk__header_lines_ok(stk_str lines)
+{
+    while (lines.n) {
+        const char *cr = memchr(lines.p, '\r', lines.n);
+        size_t n = cr ? (size_t)(cr - lines.p) : 0;
+        if (n == 0 || n + 1 == lines.n || cr[1] != '\n')
+            return false;
+        const char *colon = memchr(lines.p, ':', n);
+        if (!colon || !stk_is_token(stk_str_n(lines.p, (size_t)(colon - lines.p))) ||
+            !stk__all(stk_str_n(lines.p, n), STK__C_VALUE))
+            return false;
+        lines = stk_str_n(cr + 2, lines.n - n - 2);
+    }
+    return true;
+}

@@ -51,5 +51,7 @@ stk_head_fault stk__request_framing(stk__parse *parse);
 stk_head_fault stk__response_framing(stk__parse *parse, bool to_head, bool to_connect);
 /* True when the comma-separated list holds the token. */
 bool stk__list_has(stk_str list, stk_str token);
+/* Lines that we send: "Name: value\r\n", any number of them, and nothing that could end the head. */
+bool stk__header_lines_ok(stk_str lines);
 
 #endif

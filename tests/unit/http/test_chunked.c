@@ -34,8 +34,7 @@ static void every_split_in_two_gives_the_same_body(void **state)
     for (size_t i = 0; i < STK_COUNT(whole); i++)
         for (size_t cut = 0; cut <= whole[i].n; cut++) {
             stk_chunked dec;
-            stk_buf body STK_AUTO(stk_buf_done)
-            = STK_BUF(1000);
+            stk_buf body STK_AUTO(stk_buf_done) = STK_BUF(1000);
             bool end = false;
             stk_chunked_init(&dec);
             assert_int_equal(drain(&dec, stk_str_n(whole[i].p, cut), &body, &end), cut);
@@ -52,8 +51,7 @@ static void byte_by_byte_gives_the_same_body(void **state)
 {
     for (size_t i = 0; i < STK_COUNT(whole); i++) {
         stk_chunked dec;
-        stk_buf body STK_AUTO(stk_buf_done)
-        = STK_BUF(1000);
+        stk_buf body STK_AUTO(stk_buf_done) = STK_BUF(1000);
         bool end = false;
         stk_chunked_init(&dec);
         for (size_t k = 0; k < whole[i].n; k++) {
@@ -68,8 +66,7 @@ static void byte_by_byte_gives_the_same_body(void **state)
 static void what_follows_is_not_taken(void **state)
 {
     stk_chunked dec;
-    stk_buf body STK_AUTO(stk_buf_done)
-    = STK_BUF(1000);
+    stk_buf body STK_AUTO(stk_buf_done) = STK_BUF(1000);
     bool end = false;
     stk_str in = STK_STR("1\r\na\r\n0\r\n\r\nGET / HTTP/1.1\r\n");
     stk_chunked_init(&dec);
@@ -111,8 +108,7 @@ static void odd_framing_is_refused_in_one_piece_and_byte_by_byte(void **state)
 {
     for (size_t i = 0; i < STK_COUNT(odd); i++) {
         stk_chunked dec;
-        stk_buf body STK_AUTO(stk_buf_done)
-        = STK_BUF(1000);
+        stk_buf body STK_AUTO(stk_buf_done) = STK_BUF(1000);
         bool end = false;
         stk_chunked_init(&dec);
         if (drain(&dec, odd[i], &body, &end) != -1)

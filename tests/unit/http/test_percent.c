@@ -21,8 +21,7 @@ static const struct {
 static void decoding_happens_exactly_once(void **state)
 {
     for (size_t i = 0; i < STK_COUNT(decodings); i++) {
-        stk_buf out STK_AUTO(stk_buf_done)
-        = STK_BUF(100);
+        stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(100);
         stk_err err;
         assert_int_equal(stk_buf_text(&out, "x"), 0);
         int rc = stk_percent_decode(decodings[i].in, &out, &err);
@@ -39,8 +38,7 @@ static void decoding_happens_exactly_once(void **state)
 
 static void decoding_over_the_cap_is_an_error(void **state)
 {
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(2);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(2);
     assert_int_equal(stk_percent_decode(STK_STR("abc"), &out, NULL), -STK_E_LIMIT);
 }
 
@@ -49,9 +47,7 @@ static void encoding_reads_back_the_same(void **state)
     char all[256];
     for (int i = 0; i < 256; i++)
         all[i] = (char)i;
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(1000), back STK_AUTO(stk_buf_done)
-    = STK_BUF(1000);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(1000), back STK_AUTO(stk_buf_done) = STK_BUF(1000);
     assert_int_equal(stk_percent_encode(stk_str_n(all, 256), false, &text), 0);
     assert_null(memchr(text.p, '/', text.n));
     assert_int_equal(stk_percent_decode(stk_buf_view(&text), &back, NULL), 0);
@@ -76,8 +72,7 @@ static const struct {
 static void query_values_are_found_and_decoded(void **state)
 {
     for (size_t i = 0; i < STK_COUNT(queries); i++) {
-        stk_buf out STK_AUTO(stk_buf_done)
-        = STK_BUF(100);
+        stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(100);
         bool found = stk_query_get(queries[i].query, "a", &out);
         assert_int_equal(found, queries[i].value != NULL);
         if (found)
