@@ -28,8 +28,7 @@ static const char sealed[] = "sealed:";
 static const char *value_bad(stk_str value, bool stored)
 {
     if (stored) {
-        stk_buf bytes STK_AUTO(stk_buf_done)
-        = STK_BUF(STK_BODY_MAX);
+        stk_buf bytes STK_AUTO(stk_buf_done) = STK_BUF(STK_BODY_MAX);
         if (!stk_str_starts(value, stk_str_of(sealed)))
             return "a stored value must be sealed";
         value = stk_str_n(value.p + strlen(sealed), value.n - strlen(sealed));
@@ -64,7 +63,9 @@ int stk__agent_config_read(stk_jv v, bool stored, stk_agent_config *ret, stk_err
 {
     stk_agent_limits_default(&ret->limits);
     int rc = stk_fields_decode(fields, v, ret, err);
-    if (rc == 0)
+    if (rc < 0)
+        stk__explain(fields, checks, err);
+    else
         rc = stk__checks_run(checks, ret, err);
     return rc < 0 ? rc : env_check(&ret->env, stored, err);
 }
@@ -82,8 +83,7 @@ static int by_key(const void *a, const void *b)
 
 static void write_env(stk_jw *w, const stk_map *env, bool blank)
 {
-    const stk_pair **sorted STK_AUTO(stk_freep)
-    = stk_xcalloc(env->n + 1, sizeof(*sorted));
+    const stk_pair **sorted STK_AUTO(stk_freep) = stk_xcalloc(env->n + 1, sizeof(*sorted));
     for (size_t i = 0; i < env->n; i++)
         sorted[i] = &env->v[i];
     qsort(sorted, env->n, sizeof(*sorted), by_key);

@@ -38,7 +38,7 @@ int stk__agent_limits_read(stk_jv v, void *at, stk_err *err)
     limits->file_bytes = 0;
     int rc = stk_fields_decode(fields, v, limits, err);
     if (rc < 0)
-        stk__range_text(fields, err);
+        stk__explain(fields, NULL, err);
     else if (limits->file_bytes == 0)
         limits->file_bytes = limits->workspace_bytes;
     return rc;

@@ -130,22 +130,28 @@ int stk__checks_run(const stk__check *checks, const void *in, stk_err *err)
     return 0;
 }
 
-void stk__range_text(const stk_field *fields, stk_err *err)
+static void explain_field(const stk_field *f, const char *pointer, stk_err *err)
 {
-    if (!err || err->code != STK_E_FIELD)
+    if (f->kind == STK_F_INT)
+        stk_err_field(err, STK_E_FIELD, pointer, "must be a whole number from %lld to %lld",
+                      (long long)f->min, (long long)f->max);
+    else if (f->kind == STK_F_SECONDS)
+        stk_err_field(err, STK_E_FIELD, pointer, "must be a number of seconds from %.9g to %.9g",
+                      (double)f->min / 1e9, (double)f->max / 1e9);
+}
+
+void stk__explain(const stk_field *fields, const stk__check *checks, stk_err *err)
+{
+    if (!err || err->code != STK_E_FIELD || err->pointer[0] != '/')
         return;
     char pointer[192];
     memcpy(pointer, err->pointer, sizeof(pointer));
-    for (const stk_field *f = fields; f->name; f++) {
-        if (pointer[0] != '/' || strcmp(pointer + 1, f->name) != 0 || f->max == 0)
-            continue;
-        if (f->kind == STK_F_INT)
-            stk_err_field(err, STK_E_FIELD, pointer, "must be a whole number from %lld to %lld",
-                          (long long)f->min, (long long)f->max);
-        else if (f->kind == STK_F_SECONDS)
-            stk_err_field(err, STK_E_FIELD, pointer, "must be a number of seconds from %.9g to %.9g",
-                          (double)f->min / 1e9, (double)f->max / 1e9);
-    }
+    for (const stk_field *f = fields; f->name; f++)
+        if (strcmp(pointer + 1, f->name) == 0 && f->max)
+            explain_field(f, pointer, err);
+    for (const stk__check *check = checks; check && check->name; check++)
+        if (strcmp(pointer + 1, check->name) == 0 && check->rule == STK__WORD)
+            stk_err_field(err, STK_E_FIELD, pointer, "must be one of %s", check->arg);
 }
 
 static int check_version(stk_jv root, stk_err *err)
@@ -191,8 +197,7 @@ int stk__message_decode_jv(const stk__message *m, stk_jv v, void *ret, stk_err *
 
 int stk__message_decode(const stk__message *m, stk_str json, void *ret, stk_err *err)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     memset(ret, 0, m->size);
     if (json.n > STK_RECORD_MAX)
         return stk_err_set(err, STK_E_LIMIT, "%s: %zu bytes, the limit is %d", m->what, json.n,

@@ -51,8 +51,9 @@ int stk__message_decode_jv(const stk__message *m, stk_jv v, void *ret, stk_err *
 int stk__message_encode(const stk__message *m, const void *in, stk_buf *out, stk_err *err) STK_MUST_USE;
 /* The object alone, unchecked; "v" is always the version we write. */
 void stk__message_write(const stk__message *m, const void *in, stk_jw *w);
-/* After a failed decode: when the field at fault has a least and a greatest value, the error names both. */
-void stk__range_text(const stk_field *fields, stk_err *err);
+/* After a failed decode: when the field at fault has a least and a greatest value, or a list of words, the error names
+ * them. checks may be NULL. */
+void stk__explain(const stk_field *fields, const stk__check *checks, stk_err *err);
 int stk__checks_run(const stk__check *checks, const void *in, stk_err *err) STK_MUST_USE;
 
 /* "a|b|c" holds text. */

@@ -14,12 +14,9 @@ static int binding(stk_buf *out, const char *tenant, const char *agent, stk_str 
 int stk_env_seal(const stk_keyring *ring, const char *tenant, const char *agent, stk_str name, stk_str value,
                  stk_bytes *ret, stk_err *err)
 {
-    stk_buf aad STK_AUTO(stk_buf_done)
-    = STK_BUF(4096);
-    stk_buf raw STK_AUTO(stk_buf_done)
-    = STK_BUF(TEXT_MAX);
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(2 * TEXT_MAX);
+    stk_buf aad STK_AUTO(stk_buf_done) = STK_BUF(4096);
+    stk_buf raw STK_AUTO(stk_buf_done) = STK_BUF(TEXT_MAX);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(2 * TEXT_MAX);
     if (binding(&aad, tenant, agent, name) < 0)
         return stk_err_set(err, STK_E_LIMIT, "the name of an environment variable is too long");
     int rc = stk_seal(ring, CONTEXT, stk_buf_view(&aad), value, &raw, err);
@@ -34,10 +31,8 @@ int stk_env_seal(const stk_keyring *ring, const char *tenant, const char *agent,
 int stk_env_open(const stk_keyring *ring, const char *tenant, const char *agent, stk_str name, stk_str sealed,
                  stk_buf *out, stk_err *err)
 {
-    stk_buf aad STK_AUTO(stk_buf_done)
-    = STK_BUF(4096);
-    stk_buf raw STK_AUTO(stk_buf_done)
-    = STK_BUF(TEXT_MAX);
+    stk_buf aad STK_AUTO(stk_buf_done) = STK_BUF(4096);
+    stk_buf raw STK_AUTO(stk_buf_done) = STK_BUF(TEXT_MAX);
     if (!stk_str_starts(sealed, PREFIX) || binding(&aad, tenant, agent, name) < 0 ||
         stk_base64_decode(&raw, stk_str_n(sealed.p + PREFIX.n, sealed.n - PREFIX.n)) < 0)
         return stk_err_set(err, STK_E_CORRUPT, "the value of environment variable %.*s is not sealed",

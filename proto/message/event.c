@@ -92,8 +92,7 @@ int stk_event_encode(const stk_event *ev, stk_buf *out, stk_err *err)
 /* Evidence comes from workers, whose records come from proxies: each is looked at again. */
 static int check_records(const stk_event *ev, stk_err *err)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     if (!ev->egress.set)
         return 0;
     int rc = stk_json_parse(stk_bytes_view(&ev->egress), NULL, &doc, err);

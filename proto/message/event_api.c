@@ -41,10 +41,8 @@ static void merge_close(stk_egress_record *v, size_t n, const stk_egress_record 
 /* Each decision once, with the bytes of the close that followed it. */
 static void put_egress(stk_jw *w, const stk_bytes *list)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
-    stk_egress_record *v STK_AUTO(stk_freep)
-    = NULL;
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
+    stk_egress_record *v STK_AUTO(stk_freep) = NULL;
     size_t n = 0;
     stk_jw_array(w);
     if (list->set && stk_json_parse(stk_bytes_view(list), NULL, &doc, NULL) == 0) {

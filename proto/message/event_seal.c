@@ -10,12 +10,9 @@ static void bind(const stk_event *ev, stk_buf *out)
 
 int stk_event_seal(stk_event *ev, const stk_result_secret *secret, const stk_keyring *ring, stk_err *err)
 {
-    stk_buf aad STK_AUTO(stk_buf_done)
-    = STK_BUF(512);
-    stk_buf clear STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
-    stk_buf sealed STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
+    stk_buf aad STK_AUTO(stk_buf_done) = STK_BUF(512);
+    stk_buf clear STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
+    stk_buf sealed STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
     bind(ev, &aad);
     int rc = stk__message_encode(&stk__result_secret_message, secret, &clear, err);
     if (rc == 0)
@@ -27,10 +24,8 @@ int stk_event_seal(stk_event *ev, const stk_result_secret *secret, const stk_key
 
 int stk_event_open(const stk_event *ev, const stk_keyring *ring, stk_result_secret *ret, stk_err *err)
 {
-    stk_buf aad STK_AUTO(stk_buf_done)
-    = STK_BUF(512);
-    stk_buf clear STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
+    stk_buf aad STK_AUTO(stk_buf_done) = STK_BUF(512);
+    stk_buf clear STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
     memset(ret, 0, sizeof(*ret));
     if (!ev->secret.set)
         return stk_err_set(err, STK_E_NOT_FOUND, "this event holds no result");

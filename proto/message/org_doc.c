@@ -24,7 +24,10 @@ static int one_scope(stk_str name, stk_jv v, void *arg, stk_err *err)
     stk_org_scope *scope = &in->doc.agents[in->doc.nagents++];
     stk_str_copy(name, scope->agent, sizeof(scope->agent));
     int rc = stk_fields_decode(scope_fields, v, scope, err);
-    return rc < 0 ? rc : stk__checks_run(scope_checks, scope, err);
+    if (rc == 0)
+        return stk__checks_run(scope_checks, scope, err);
+    stk__explain(scope_fields, scope_checks, err);
+    return rc;
 }
 
 static int agents_read(stk_jv v, void *at, stk_err *err)
@@ -71,7 +74,9 @@ int stk_org_doc_decode(stk_jv v, stk_org_doc *ret, stk_bytes *ret_reason, stk_er
     reading in = {0};
     memset(ret, 0, sizeof(*ret));
     int rc = stk_fields_decode(fields, v, &in, err);
-    if (rc == 0)
+    if (rc < 0)
+        stk__explain(fields, scope_checks, err);
+    else
         rc = stk__checks_run(scope_checks, &in.doc.all, err);
     if (rc == 0) {
         if (in.doc.nagents)

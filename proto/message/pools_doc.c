@@ -25,7 +25,7 @@ int stk_pool_spec_decode(stk_str name, stk_jv v, stk_pool_spec *ret, stk_err *er
             "a pool's name is 1 to 63 of a-z 0-9 - and begins and ends with a letter or digit");
     int rc = stk_fields_decode(fields, v, ret, err);
     if (rc < 0) {
-        stk__range_text(fields, err);
+        stk__explain(fields, checks, err);
         return rc;
     }
     if ((rc = stk__checks_run(checks, ret, err)) < 0)

@@ -79,7 +79,7 @@ static int fill(body *in, stk_jv v, bool plan, stk_wall now, stk_err *err)
     in->req.timeout = stk_ns(plan ? 0 : STK_TIMEOUT_DEF_NS);
     int rc = stk_fields_decode(plan ? plan_fields : run_fields, v, in, err);
     if (rc < 0) {
-        stk__range_text(run_fields, err);
+        stk__explain(run_fields, checks, err);
         return rc;
     }
     if ((rc = stk__checks_run(checks, in, err)) < 0 || (rc = stdin_take(in, err)) < 0 ||

@@ -4,12 +4,9 @@ static const char context[] = "run.request";
 
 int stk_request_seal(stk_request *req, const stk_run_secret *secret, const stk_keyring *ring, stk_err *err)
 {
-    stk_buf aad STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
-    stk_buf clear STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
-    stk_buf sealed STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
+    stk_buf aad STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
+    stk_buf clear STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
+    stk_buf sealed STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
     int rc = stk__request_clear(req, &aad, err);
     if (rc == 0)
         rc = stk__message_encode(&stk__run_secret_message, secret, &clear, err);
@@ -22,10 +19,8 @@ int stk_request_seal(stk_request *req, const stk_run_secret *secret, const stk_k
 
 int stk_request_open(const stk_request *req, const stk_keyring *ring, stk_run_secret *ret, stk_err *err)
 {
-    stk_buf aad STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
-    stk_buf clear STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
+    stk_buf aad STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
+    stk_buf clear STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
     int rc = stk__request_clear(req, &aad, err);
     if (rc == 0)
         rc = stk_unseal(ring, context, stk_buf_view(&aad), stk_bytes_view(&req->secret), &clear, err);

@@ -89,8 +89,7 @@ stk_run_state stk_run_next(stk_run_state s, stk_run_event e)
 
 int stk_run_diagram(char *out, size_t size)
 {
-    stk_buf buf STK_AUTO(stk_buf_done)
-    = STK_BUF(4096);
+    stk_buf buf STK_AUTO(stk_buf_done) = STK_BUF(4096);
     for (int s = STK_RUN_SUBMITTED; s < STK_RUN_STATES; s++) {
         stk_buf_fmt(&buf, "%s:", state_names[s]);
         const char *comma = "";

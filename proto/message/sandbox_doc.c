@@ -65,7 +65,9 @@ int stk_sandbox_doc_decode(stk_jv v, bool stored, stk_sandbox_doc *ret, stk_byte
     reading in = {.stored = stored, .doc.backend = "auto"};
     memset(ret, 0, sizeof(*ret));
     int rc = stk_fields_decode(stored ? stored_fields : body_fields, v, &in, err);
-    if (rc == 0)
+    if (rc < 0)
+        stk__explain(stored_fields, checks, err);
+    else
         rc = stk__checks_run(checks, &in, err);
     if (rc == 0) {
         if (in.doc.nagents)
@@ -88,8 +90,7 @@ static int by_pointed_name(const void *a, const void *b)
 
 void stk_sandbox_doc_write(stk_jw *w, const stk_sandbox_doc *doc, bool blank)
 {
-    const stk_agent_config **sorted STK_AUTO(stk_freep)
-    = stk_xcalloc(doc->nagents + 1, sizeof(*sorted));
+    const stk_agent_config **sorted STK_AUTO(stk_freep) = stk_xcalloc(doc->nagents + 1, sizeof(*sorted));
     for (size_t i = 0; i < doc->nagents; i++)
         sorted[i] = &doc->agents[i];
     qsort(sorted, doc->nagents, sizeof(*sorted), by_pointed_name);

@@ -7,8 +7,7 @@ int stk__base64_read(stk_jv v, void *at, stk_err *err)
     if (!stk_jv_is(v, STK_J_STRING))
         return stk_err_field(err, STK_E_FIELD, "", "must be a base64 string, not %s",
                              stk_jtype_name(stk_jv_type(v)));
-    stk_buf buf STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
+    stk_buf buf STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
     if (stk_base64_decode(&buf, stk_jv_str(v)) < 0)
         return stk_err_field(err, STK_E_FIELD, "", "is not base64 (RFC 4648, with padding)");
     stk_bytes_set(bytes, stk_buf_view(&buf));
@@ -18,8 +17,7 @@ int stk__base64_read(stk_jv v, void *at, stk_err *err)
 void stk__base64_write(stk_jw *w, const void *at)
 {
     const stk_bytes *bytes = at;
-    stk_buf buf STK_AUTO(stk_buf_done)
-    = STK_BUF((size_t)STK_RECORD_MAX * 2);
+    stk_buf buf STK_AUTO(stk_buf_done) = STK_BUF((size_t)STK_RECORD_MAX * 2);
     if (stk_base64_encode(&buf, stk_bytes_view(bytes)) < 0)
         w->bad = true;
     else
