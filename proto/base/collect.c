@@ -76,8 +76,7 @@ static void drain(output *o)
 
 static void on_end(stk_proc *proc, const stk_proc_end *end, void *arg)
 {
-    collect *c STK_AUTO(collect_freep)
-    = arg;
+    collect *c STK_AUTO(collect_freep) = arg;
     drain(&c->outs[0]);
     drain(&c->outs[1]);
     c->done(end, c->timed_out, stk_buf_view(&c->outs[0].buf), stk_buf_view(&c->outs[1].buf), c->arg);
@@ -109,8 +108,7 @@ static int output_open(stk_loop *loop, output *o, size_t most, int *ret_write, s
 /* A memory file: the child reads it at its own pace and nobody has to feed it. */
 static int input_open(stk_str input, int *ret_fd, stk_err *err)
 {
-    int fd STK_AUTO(stk_closep)
-    = memfd_create("stockade-input", MFD_CLOEXEC);
+    int fd STK_AUTO(stk_closep) = memfd_create("stockade-input", MFD_CLOEXEC);
     if (fd < 0)
         return stk_err_errno(err, errno, "make a memory file");
     int rc = stk_fd_write_all(fd, input.p, input.n, err);
@@ -138,19 +136,15 @@ static int name_fd(stk_proc_spec *spec, int child, int ours, stk_err *err)
 int stk_proc_collect(stk_loop *loop, const stk_proc_spec *given, stk_str input, size_t most, stk_span limit,
                      stk_run_done done, void *arg, stk_err *err)
 {
-    collect *c STK_AUTO(collect_freep)
-    = stk_xcalloc(1, sizeof(*c));
+    collect *c STK_AUTO(collect_freep) = stk_xcalloc(1, sizeof(*c));
     c->outs[0].fd = c->outs[1].fd = -1;
     c->done = done;
     c->arg = arg;
     c->timer = stk_timer_new(loop, on_deadline, c);
     stk_proc_spec spec = *given;
-    int in STK_AUTO(stk_closep)
-    = -1;
-    int out STK_AUTO(stk_closep)
-    = -1;
-    int errout STK_AUTO(stk_closep)
-    = -1;
+    int in STK_AUTO(stk_closep) = -1;
+    int out STK_AUTO(stk_closep) = -1;
+    int errout STK_AUTO(stk_closep) = -1;
     int rc = output_open(loop, &c->outs[0], most, &out, err);
     if (rc == 0)
         rc = output_open(loop, &c->outs[1], most, &errout, err);
@@ -191,8 +185,7 @@ static void on_blocking_done(const stk_proc_end *end, bool timed_out, stk_str ou
 
 int stk_proc_run(const stk_proc_spec *spec, stk_span limit, stk_proc_end *ret_end, stk_buf *out, stk_err *err)
 {
-    stk_loop *loop STK_AUTO(stk_loop_freep)
-    = NULL;
+    stk_loop *loop STK_AUTO(stk_loop_freep) = NULL;
     int rc = stk_loop_new(&loop, err);
     if (rc < 0)
         return rc;

@@ -99,8 +99,7 @@ static void note(const char *name, unsigned hit)
 {
     char text[128];
     int n = snprintf(text, sizeof(text), "%s %u %d\n", name, hit, (int)getpid());
-    int fd STK_AUTO(stk_closep)
-    = open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    int fd STK_AUTO(stk_closep) = open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text, (size_t)n) != n)
         abort(); /* a test that can't see the hit proves nothing */
 }

@@ -64,8 +64,7 @@ static int read_all(int fd, const char *name, stk_buf *out, stk_err *err)
 int stk_file_read_at(int dirfd, const char *name, stk_buf *out, stk_err *err)
 {
     /* O_NONBLOCK: opening a FIFO somebody put there must not hang. */
-    int fd STK_AUTO(stk_closep)
-    = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd STK_AUTO(stk_closep) = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return stk_err_set(err, STK_E_NOT_FOUND, "%s does not exist", name);
     if (fd < 0)
@@ -90,8 +89,7 @@ int stk_sync_parent(const char *path, stk_err *err)
     int n = slash == path ? 1 : slash ? (int)(slash - path) : 0;
     if (stk_path(dir, sizeof(dir), err, "%.*s", n ? n : 1, n ? path : ".") < 0)
         return -STK_E_LIMIT;
-    int fd STK_AUTO(stk_closep)
-    = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd STK_AUTO(stk_closep) = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) < 0)
         return stk_err_errno(err, errno, "fsync %s", dir);
     return 0;
@@ -115,8 +113,7 @@ int stk_file_replace(const char *path, mode_t mode, stk_str content, stk_err *er
     stk_random(&unique, sizeof(unique));
     if (stk_path(tmp, sizeof(tmp), err, "%s.tmp-%016llx", path, (unsigned long long)unique) < 0)
         return -STK_E_LIMIT;
-    int fd STK_AUTO(stk_closep)
-    = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd STK_AUTO(stk_closep) = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return stk_err_errno(err, errno, "create %s", tmp);
     int rc = fill(tmp, fd, mode, content, err);
@@ -131,8 +128,7 @@ int stk_file_replace(const char *path, mode_t mode, stk_str content, stk_err *er
 
 int stk_file_put(int dirfd, const char *name, stk_str content, stk_err *err)
 {
-    int fd STK_AUTO(stk_closep)
-    = openat(dirfd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd STK_AUTO(stk_closep) = openat(dirfd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return stk_err_errno(err, errno, "open %s", name);
     ssize_t done;
@@ -200,8 +196,7 @@ static int lock_held(int fd, const char *path, stk_err *err)
 
 int stk_lock_file(const char *path, int *ret_fd, stk_err *err)
 {
-    int fd STK_AUTO(stk_closep)
-    = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd STK_AUTO(stk_closep) = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return stk_err_errno(err, errno, "open %s", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)

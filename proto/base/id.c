@@ -119,7 +119,7 @@ void stk_name_label(stk_str any, char out[64])
         if (n > 0 || c != '-')
             out[n++] = c;
     }
-    changed |= n != any.n || !alnum(out[n - 1]);
+    changed |= n == 0 || n != any.n || !alnum(out[n - 1]);
     if (changed)
         n = stk_min(n, LABEL_MOST - HASH_TAIL);
     while (n > 0 && out[n - 1] == '-')

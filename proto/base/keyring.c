@@ -35,8 +35,7 @@ static int check_file(int fd, const char *path, stk_err *err)
 
 static int read_text(const char *path, key_text *text, stk_err *err)
 {
-    int fd STK_AUTO(stk_closep)
-    = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd STK_AUTO(stk_closep) = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return stk_err_set(err, STK_E_CONFIG, "%s: %s", path, strerrordesc_np(errno));
     int rc = check_file(fd, path, err);
@@ -107,10 +106,8 @@ static int parse(const key_text *text, const char *path, stk_keyring *ring, stk_
 
 int stk_keyring_load(const char *path, stk_keyring **ret, stk_err *err)
 {
-    key_text text STK_AUTO(key_text_done)
-    = {.n = 0};
-    stk_keyring *ring STK_AUTO(stk_keyring_freep)
-    = stk_xcalloc(1, sizeof(*ring));
+    key_text text STK_AUTO(key_text_done) = {.n = 0};
+    stk_keyring *ring STK_AUTO(stk_keyring_freep) = stk_xcalloc(1, sizeof(*ring));
     int rc = read_text(path, &text, err);
     if (rc == 0)
         rc = parse(&text, path, ring, err);
@@ -133,8 +130,7 @@ static void random_line(char out[KEY_LINE + 1])
 /* Linked into place whole, so that a kill half-way never leaves a file that does not load. */
 static int write_and_link(const char *path, const char *tmp, const char *line, stk_err *err)
 {
-    int fd STK_AUTO(stk_closep)
-    = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd STK_AUTO(stk_closep) = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return stk_err_errno(err, errno, "create %s", tmp);
     int rc = stk_fd_write_all(fd, line, strlen(line), err);

@@ -85,8 +85,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 int stk_loop_new(stk_loop **ret, stk_err *err)
 {
-    stk_loop *loop STK_AUTO(stk_loop_freep)
-    = stk_xcalloc(1, sizeof(*loop));
+    stk_loop *loop STK_AUTO(stk_loop_freep) = stk_xcalloc(1, sizeof(*loop));
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->wake < 0)
         return stk_err_errno(err, errno, "make an eventfd");

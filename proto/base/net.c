@@ -72,8 +72,10 @@ static int open_socket(const address *a, stk_err *err)
 /* A socket file nobody listens on is what a killed process left. */
 static bool is_stale(const address *a)
 {
-    int fd STK_AUTO(stk_closep)
-    = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct stat st;
+    if (lstat(a->un.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return false;
+    int fd STK_AUTO(stk_closep) = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     return fd >= 0 && connect(fd, &a->any, a->n) < 0 && errno == ECONNREFUSED;
 }
 
@@ -95,8 +97,7 @@ int stk_listen(const char *addr, int backlog, int *ret_fd, stk_err *err)
     address a;
     if (!parse(addr, &a))
         return malformed(addr, err);
-    int fd STK_AUTO(stk_closep)
-    = open_socket(&a, err);
+    int fd STK_AUTO(stk_closep) = open_socket(&a, err);
     if (fd < 0)
         return fd;
     int on = 1;
@@ -120,8 +121,7 @@ int stk_dial(const char *addr, int *ret_fd, stk_err *err)
     address a;
     if (!parse(addr, &a))
         return malformed(addr, err);
-    int fd STK_AUTO(stk_closep)
-    = open_socket(&a, err);
+    int fd STK_AUTO(stk_closep) = open_socket(&a, err);
     if (fd < 0)
         return fd;
     int on = 1;

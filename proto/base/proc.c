@@ -262,8 +262,8 @@ static int open_pidfd(pid_t pid, int *ret_fd, stk_err *err)
 int stk_proc_start(stk_loop *loop, const stk_proc_spec *spec, stk_proc_done done, void *arg, stk_proc **ret,
                    stk_err *err)
 {
-    start s STK_AUTO(start_done)
-    = {.text = STK_BUF(STK_LAUNCH_MOST), .spec_fd = -1, .report_r = -1, .report_w = -1};
+    start s STK_AUTO(start_done) = {
+        .text = STK_BUF(STK_LAUNCH_MOST), .spec_fd = -1, .report_r = -1, .report_w = -1};
     s.launch = stk_xcalloc(1, sizeof(*s.launch));
     pthread_once(&launcher_once, find_launcher);
     if (launcher_rc < 0)
@@ -271,8 +271,7 @@ int stk_proc_start(stk_loop *loop, const stk_proc_spec *spec, stk_proc_done done
     int rc = describe(&s, spec, err);
     if (rc == 0)
         rc = open_channels(&s, err);
-    stk_proc *proc STK_AUTO(stk_freep)
-    = stk_xcalloc(1, sizeof(*proc));
+    stk_proc *proc STK_AUTO(stk_freep) = stk_xcalloc(1, sizeof(*proc));
     *proc = (stk_proc){.pidfd = -1, .watched = true, .done = done, .arg = arg};
     if (rc == 0)
         rc = spawn(&s, &proc->pid, err);

@@ -28,8 +28,7 @@ static bool is_dots(const char *name)
 /* Its owner may have taken our own permissions away. */
 static void unlock_dir(int dirfd, const char *name)
 {
-    int fd STK_AUTO(stk_closep)
-    = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd STK_AUTO(stk_closep) = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     char link[32];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     if (fd >= 0 && chmod(link, 0700) < 0)
@@ -73,8 +72,7 @@ static int lift(remover *r, int dirfd, const char *name, stk_err *err)
 
 static int empty_child(remover *r, const char *child, stk_err *err)
 {
-    DIR *dir STK_AUTO(closedirp)
-    = open_dir(r->top, child);
+    DIR *dir STK_AUTO(closedirp) = open_dir(r->top, child);
     if (!dir)
         return stk_err_errno(err, errno, "open %s", child);
     struct dirent *e;
@@ -118,8 +116,7 @@ int stk_rmtree(int dirfd_, const char *name, stk_err *err)
     int rc = remove_leaf(dirfd_, name, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    DIR *top STK_AUTO(closedirp)
-    = open_dir(dirfd_, name);
+    DIR *top STK_AUTO(closedirp) = open_dir(dirfd_, name);
     if (!top)
         return stk_err_errno(err, errno, "open %s", name);
     remover r = {.top = dirfd(top)};

@@ -148,8 +148,7 @@ int stk_seal(const stk_keyring *ring, const char *context, stk_str aad, stk_str 
     char *room = stk_buf_room(out, h.n + clear.n + TAG);
     if (!room)
         return stk_err_set(err, STK_E_LIMIT, "sealed text is longer than %zu bytes", out->cap);
-    EVP_CIPHER_CTX *ctx STK_AUTO(ctx_freep)
-    = begin(&s, &h, aad, true);
+    EVP_CIPHER_CTX *ctx STK_AUTO(ctx_freep) = begin(&s, &h, aad, true);
     memcpy(room, h.p, h.n);
     if (!encrypt(ctx, clear, (uint8_t *)room + h.n))
         return stk_err_set(err, STK_E_INTERNAL, "sealing failed");
@@ -174,8 +173,7 @@ int stk_unseal(const stk_keyring *ring, const char *context, stk_str aad, stk_st
     char *room = stk_buf_room(out, cipher.n);
     if (!room)
         return stk_err_set(err, STK_E_LIMIT, "clear text is longer than %zu bytes", out->cap);
-    EVP_CIPHER_CTX *ctx STK_AUTO(ctx_freep)
-    = begin(&s, &h, aad, false);
+    EVP_CIPHER_CTX *ctx STK_AUTO(ctx_freep) = begin(&s, &h, aad, false);
     if (!decrypt(ctx, cipher, cipher.p + cipher.n, (uint8_t *)room)) {
         OPENSSL_cleanse(room, cipher.n);
         return stk_err_set(err, STK_E_CORRUPT, "a sealed %s does not open", context);

@@ -42,7 +42,7 @@ stk_wall stk_wall_now(void)
 
 struct timeval stk_span_timeval(stk_span s)
 {
-    int64_t us = s.ns <= 0 ? 0 : (s.ns + 999) / 1000;
+    int64_t us = s.ns <= 0 ? 0 : s.ns / 1000 + (s.ns % 1000 != 0);
     const int64_t most_us = (int64_t)365 * 86400 * 1000000;
     if (us > most_us)
         us = most_us;
@@ -57,9 +57,9 @@ void stk_wall_format(stk_wall t, char out[STK_WALL_TEXT])
     time_t sec = (time_t)(ms / 1000);
     struct tm tm;
     gmtime_r(&sec, &tm);
-    char date[24];
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out, STK_WALL_TEXT, "%.19s.%03dZ", date, (int)(ms % 1000));
+    snprintf(out, STK_WALL_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)(tm.tm_year + 1900) % 10000,
+             (unsigned)(tm.tm_mon + 1) % 100, (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100,
+             (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100, (unsigned)(ms % 1000));
 }
 
 static bool digits(const char *s, size_t n, int *ret)
