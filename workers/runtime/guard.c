@@ -1,23 +1,8 @@
 #include "workers/runtime/guard.h"
 #include "workers/runtime/problem.h"
 #include <arpa/inet.h>
-#include <ifaddrs.h>
+#include <errno.h>
 #include <netinet/in.h>
-
-static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
-{
-    if (!a || !b)
-        return false;
-    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-    if (a->sa_family == AF_INET6 && b->sa_family == AF_INET6)
-        return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
-    if (a->sa_family == AF_INET && b->sa_family == AF_INET)
-        return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-    if (a->sa_family == AF_INET6 && b->sa_family == AF_INET && IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr))
-        return memcmp(a6->sin6_addr.s6_addr + 12, &b4->sin_addr, 4) == 0;
-    return false;
-}
 
 static bool is_loopback(const struct sockaddr *peer)
 {
@@ -27,17 +12,23 @@ static bool is_loopback(const struct sockaddr *peer)
     return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
 }
 
-/* Addresses may come and go, so they are asked for each time; not knowing them is a refusal. */
+/* An address that a socket can be bound to is one of ours. Not knowing is a refusal. */
 static bool is_ours(const struct sockaddr *peer)
 {
-    struct ifaddrs *list;
-    if (is_loopback(peer) || getifaddrs(&list) < 0)
-        return true;
-    bool ours = false;
-    for (const struct ifaddrs *i = list; i && !ours; i = i->ifa_next)
-        ours = same_address(peer, i->ifa_addr);
-    freeifaddrs(list);
-    return ours;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } at = {.v6 = {.sin6_family = AF_UNSPEC}};
+    bool v6 = peer->sa_family == AF_INET6;
+    socklen_t n = v6 ? sizeof(at.v6) : sizeof(at.v4);
+    memcpy(&at, peer, n);
+    if (v6)
+        at.v6.sin6_port = 0;
+    else
+        at.v4.sin_port = 0;
+    int fd STK_AUTO(stk_closep) = socket(peer->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return is_loopback(peer) || fd < 0 || bind(fd, &at.any, n) == 0 || errno != EADDRNOTAVAIL;
 }
 
 static bool equal_in_constant_time(stk_str a, stk_str b)
