@@ -1,25 +1,6 @@
-#include "proto/base/proc.h"
 #include "proto/base/fd.h"
-#include "tests/unit/base/test.h"
+#include "tests/unit/base/proc_fixture.h"
 #include <signal.h>
-
-static stk_loop *loop;
-static const char *const sh = "/bin/sh";
-
-/* Enough for every test here; whoever waits longer has hung. */
-static const int64_t patience_s = 20;
-
-static void too_long(void *arg)
-{
-    fail_msg("the test took too long");
-}
-
-static void run_loop(void)
-{
-    stk_timer *guard STK_AUTO(stk_timer_freep) = stk_timer_new(loop, too_long, NULL);
-    stk_timer_set(guard, stk_sec(patience_s));
-    stk_loop_run(loop);
-}
 
 typedef struct collected {
     stk_proc_end end;
@@ -120,17 +101,6 @@ static void the_blocking_form_says_timeout_and_limit(void **state)
     assert_int_equal(stk_proc_run(&(stk_proc_spec){.path = "/bin/echo", .argv = echo}, stk_sec(patience_s),
                                   &end, &out, &err),
                      -STK_E_LIMIT);
-}
-
-static int set_up(void **state)
-{
-    return stk_loop_new(&loop, NULL);
-}
-
-static int tear_down(void **state)
-{
-    stk_loop_free(loop);
-    return 0;
 }
 
 int main(void)
