@@ -1,3 +1,4 @@
+#include "proto/base/json_scan.h"
 #include "proto/base/json_tape.h"
 #include <math.h>
 
@@ -31,7 +32,7 @@ static stk__node *push(reader *r, stk_jtype type)
 {
     stk_json *doc = r->doc;
     if (doc->n == doc->size) {
-        doc->size = doc->size < 16 ? 16 : doc->size + doc->size / 2;
+        doc->size += doc->size / 2;
         doc->node = stk_xrealloc(doc->node, doc->size * sizeof(*doc->node));
     }
     stk__node *node = &doc->node[doc->n++];
@@ -107,33 +108,18 @@ static int escape(reader *r)
     return bad(r, "an unknown escape");
 }
 
-#define LOW_BITS 0x0101010101010101u
-/* Non-zero when a byte of w is '"', '\\', below 0x20 or not ASCII. */
-static inline uint64_t special(uint64_t w)
-{
-    uint64_t quote = w ^ (LOW_BITS * '"');
-    uint64_t slash = w ^ (LOW_BITS * '\\');
-    return ((w - LOW_BITS * 0x20) | (quote - LOW_BITS) | (slash - LOW_BITS) | w) & (LOW_BITS * 0x80);
-}
-
 /* Goes over ordinary characters: stops at a quote or a backslash, fails at what a string must not hold. */
 static int skip_plain(reader *r)
 {
     for (;;) {
-        for (uint64_t w; r->at + 8 <= r->n; r->at += 8) {
-            memcpy(&w, r->p + r->at, 8);
-            if (special(w))
-                break;
-        }
         unsigned char c = r->p[r->at];
         if (c == '"' || c == '\\')
             return 0;
         if (c < 0x20)
             return bad(r, "a control byte in a string");
-        size_t n = 1;
+        stk_str rest = stk_str_n(r->p + r->at, r->n - r->at);
         bool good = true;
-        if (c >= 0x80)
-            n = stk_utf8_step(stk_str_n(r->p + r->at, r->n - r->at), &good);
+        size_t n = c < 0x80 ? stk__json_plain_run(rest) : stk_utf8_step(rest, &good);
         if (!good)
             return bad(r, "bytes that are not UTF-8");
         r->at += n;
@@ -355,10 +341,11 @@ int stk_json_parse(stk_str text, const stk_json_limits *limits, stk_json **ret_d
 {
     if (text.n >= UINT32_MAX / 4)
         return stk_err_set(err, STK_E_LIMIT, "a JSON text of %zu bytes", text.n);
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = stk_xcalloc(1, sizeof(*doc));
+    stk_json *doc STK_AUTO(stk_json_freep) = stk_xcalloc(1, sizeof(*doc));
     doc->text = stk_xmemdup(text.p, text.n);
     doc->plain = STK_BUF(UINT32_MAX);
+    doc->size = (uint32_t)stk_min(text.n / 8 + 4, 4096);
+    doc->node = stk_xcalloc(doc->size, sizeof(*doc->node));
     reader r = {.doc = doc, .p = (const unsigned char *)doc->text, .n = text.n, .err = err};
     r.limits.depth = limits && limits->depth ? limits->depth : 64;
     r.limits.values = stk_min(limits && limits->values ? limits->values : 100000, STK__CHILDREN_MAX - 1);
@@ -368,7 +355,7 @@ int stk_json_parse(stk_str text, const stk_json_limits *limits, stk_json **ret_d
     doc->node[0].bits |= STK__NODE_LAST;
     doc->node = stk_xrealloc(doc->node, doc->n * sizeof(*doc->node));
     doc->size = doc->n;
-    if (doc->plain.n)
+    if (doc->plain.size > 256)
         doc->plain.p = stk_xrealloc(doc->plain.p, doc->plain.size = doc->plain.n + 1);
     *ret_doc = STK_TAKE(doc);
     return 0;

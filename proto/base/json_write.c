@@ -1,4 +1,5 @@
 #include "proto/base/json.h"
+#include "proto/base/json_scan.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -84,23 +85,11 @@ static void write_escape(stk_buf *out, unsigned char c)
     stk_buf_add(out, text, n);
 }
 
-/* How many bytes may be copied as they are. */
-static size_t plain_run(stk_str s)
-{
-    size_t i = 0;
-    for (; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        if (c < 0x20 || c == '"' || c == '\\' || c >= 0x80)
-            break;
-    }
-    return i;
-}
-
 static void write_string(stk_buf *out, stk_str s)
 {
     stk_buf_byte(out, '"');
     while (s.n && !out->over) {
-        size_t n = plain_run(s);
+        size_t n = stk__json_plain_run(s);
         bool good = true;
         unsigned char c = n < s.n ? (unsigned char)s.p[n] : 0;
         if (n == 0 && c >= 0x80)

@@ -85,8 +85,7 @@ static void texts_that_are_not_strict_json_are_refused_with_their_place(void **s
         stk_json *doc = NULL;
         stk_err err = {0};
         /* An exact copy, so that a sanitizer sees a read past the end. */
-        char *copy STK_AUTO(stk_freep)
-        = malloc(refused[i].text.n + 1);
+        char *copy STK_AUTO(stk_freep) = malloc(refused[i].text.n + 1);
         memcpy(copy, refused[i].text.p, refused[i].text.n);
         assert_int_equal(stk_json_parse(stk_str_n(copy, refused[i].text.n), NULL, &doc, &err), -STK_E_JSON);
         assert_null(doc);
@@ -106,9 +105,9 @@ static stk_json *parse(stk_str text)
 
 static void every_kind_of_value_is_read(void **state)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = parse(S(" {\"s\" : \"x\" , "
-              "\"n\":-1.5e2,\"t\":true,\"f\":false,\"z\":null,\"a\":[1,[],{}],\"o\":{\"k\":\"v\"}} "));
+    stk_json *doc STK_AUTO(stk_json_freep) =
+        parse(S(" {\"s\" : \"x\" , "
+                "\"n\":-1.5e2,\"t\":true,\"f\":false,\"z\":null,\"a\":[1,[],{}],\"o\":{\"k\":\"v\"}} "));
     stk_jv root = stk_json_root(doc);
     assert_int_equal(stk_jv_type(root), STK_J_OBJECT);
     assert_int_equal(stk_jv_count(root), 7);
@@ -131,8 +130,7 @@ static void every_kind_of_value_is_read(void **state)
 
 static void a_value_that_is_missing_or_of_another_type_reads_as_nothing(void **state)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = parse(S("{\"s\":\"1\",\"n\":1,\"e\":[]}"));
+    stk_json *doc STK_AUTO(stk_json_freep) = parse(S("{\"s\":\"1\",\"n\":1,\"e\":[]}"));
     stk_jv root = stk_json_root(doc), none = stk_jv_get(root, "zz");
     int64_t n = 7;
     assert_int_equal(stk_jv_type(none), STK_J_NONE);
@@ -158,10 +156,10 @@ static void a_value_that_is_missing_or_of_another_type_reads_as_nothing(void **s
 
 static void strings_carry_a_length_and_all_escapes(void **state)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = parse(S("[\"a\\u0000b\",\"\\\"\\\\\\/"
-              "\\b\\f\\n\\r\\t\",\"\\u00e9\\u20aC\\ud83d\\uDE00\",\"\xf0\x9f\x98\x80/\x7f\","
-              "\"\",\"plain \\u0041 then plain\"]"));
+    stk_json *doc STK_AUTO(stk_json_freep) =
+        parse(S("[\"a\\u0000b\",\"\\\"\\\\\\/"
+                "\\b\\f\\n\\r\\t\",\"\\u00e9\\u20aC\\ud83d\\uDE00\",\"\xf0\x9f\x98\x80/\x7f\","
+                "\"\",\"plain \\u0041 then plain\"]"));
     stk_jv v = stk_jv_first(stk_json_root(doc));
     assert_str(stk_jv_str(v), "a\0b");
     v = stk_jv_next(v);
@@ -211,8 +209,7 @@ static void whole_numbers_are_exact_or_refused(void **state)
         {"0e99999999999999999999", true, 0},
     };
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
-        stk_json *doc STK_AUTO(stk_json_freep)
-        = parse(stk_str_of(rows[i].text));
+        stk_json *doc STK_AUTO(stk_json_freep) = parse(stk_str_of(rows[i].text));
         int64_t n = 77;
         if (stk_jv_int(stk_json_root(doc), &n) != rows[i].whole)
             fail_msg("%s", rows[i].text);
@@ -222,8 +219,7 @@ static void whole_numbers_are_exact_or_refused(void **state)
 
 static void doubles_are_read_up_to_the_largest(void **state)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = parse(S("[1.7976931348623157e308,5e-324,-0,0.1,1e-999]"));
+    stk_json *doc STK_AUTO(stk_json_freep) = parse(S("[1.7976931348623157e308,5e-324,-0,0.1,1e-999]"));
     stk_jv v = stk_jv_first(stk_json_root(doc));
     assert_true(stk_jv_double(v) == 1.7976931348623157e308);
     v = stk_jv_next(v);
@@ -260,8 +256,7 @@ static void nesting_and_number_of_values_are_bounded(void **state)
     stk_err err = {0};
     stk_json *doc = NULL;
     const size_t deep = 100000;
-    char *text STK_AUTO(stk_freep)
-    = malloc(2 * deep);
+    char *text STK_AUTO(stk_freep) = malloc(2 * deep);
     memset(text, '[', deep);
     memset(text + deep, ']', deep);
     assert_int_equal(stk_json_parse(stk_str_n(text, 2 * deep), NULL, &doc, &err), -STK_E_JSON);
@@ -285,11 +280,31 @@ static void nesting_and_number_of_values_are_bounded(void **state)
     assert_null(doc);
 }
 
+static void a_repeated_key_is_found_in_objects_of_every_size(void **state)
+{
+    for (int n = 2; n <= 40; n++)
+        for (int twice = 0; twice < n; twice++) {
+            stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(10000);
+            stk_json *doc = NULL;
+            for (int i = 0; i < n; i++)
+                stk_buf_fmt(&text, "%c\"k%02d\":[]", i ? ',' : '{', i);
+            size_t unique = text.n;
+            stk_buf_byte(&text, '}');
+            assert_int_equal(stk_json_parse(stk_buf_view(&text), NULL, &doc, NULL), 0);
+            stk_json_free(doc);
+            doc = NULL;
+            text.n = unique;
+            stk_buf_fmt(&text, ",\"k\\u0030%d\":0}", twice % 10);
+            assert_int_equal(stk_json_parse(stk_buf_view(&text), NULL, &doc, NULL),
+                             twice % 10 < n ? -STK_E_JSON : 0);
+            stk_json_free(doc);
+        }
+}
+
 /* Keys of one length that differ at the end only: the worst for comparing. */
 static void a_repeated_key_among_100k_is_found_in_time(void **state)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(1 << 24);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(1 << 24);
     stk_err err = {0};
     stk_json *doc = NULL;
     stk_json_limits limits = {.values = 200000};
@@ -323,6 +338,7 @@ int main(void)
         cmocka_unit_test(doubles_are_read_up_to_the_largest),
         cmocka_unit_test(a_number_of_many_digits_is_judged_by_its_size),
         cmocka_unit_test(nesting_and_number_of_values_are_bounded),
+        cmocka_unit_test(a_repeated_key_is_found_in_objects_of_every_size),
         cmocka_unit_test(a_repeated_key_among_100k_is_found_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
