@@ -50,7 +50,8 @@ int stk_proc_start(stk_loop *loop, const stk_proc_spec *spec, stk_proc_done done
 pid_t stk_proc_pid(const stk_proc *proc);
 /* By pidfd: never hits a reused pid. Gone already is fine. */
 void stk_proc_kill(stk_proc *proc, int sig);
-/* Forgets the callback; kills and reaps in the background when still running. */
+/* Forgets the callback; kills and reaps in the background when still running, as long as the loop goes on. A child that is
+ * to be waited for at shutdown is killed and freed in its `done`. */
 void stk_proc_free(stk_proc *proc);
 STK_DEFINE_FREEP(stk_proc, stk_proc_freep, stk_proc_free)
 
