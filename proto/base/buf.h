@@ -11,8 +11,14 @@ typedef struct stk_str {
 } stk_str;
 
 #define STK_STR(literal) ((stk_str){"" literal, sizeof(literal) - 1})
-static inline stk_str stk_str_of(const char *s) { return (stk_str){s, s ? strlen(s) : 0}; }
-static inline stk_str stk_str_n(const void *p, size_t n) { return (stk_str){(const char *)p, n}; }
+static inline stk_str stk_str_of(const char *s)
+{
+    return (stk_str){s, s ? strlen(s) : 0};
+}
+static inline stk_str stk_str_n(const void *p, size_t n)
+{
+    return (stk_str){(const char *)p, n};
+}
 bool stk_str_eq(stk_str a, stk_str b);
 /* ASCII case-insensitive. */
 bool stk_str_ieq(stk_str a, stk_str b);
@@ -47,19 +53,22 @@ int stk_buf_fmt(stk_buf *buf, const char *fmt, ...) STK_PRINTF(2, 3);
 void stk_buf_drop(stk_buf *buf, size_t n);
 /* Makes room for n more bytes and returns where they go, or NULL over the cap; add to buf->n yourself. */
 char *stk_buf_room(stk_buf *buf, size_t n);
-static inline stk_str stk_buf_view(const stk_buf *buf) { return (stk_str){buf->p, buf->n}; }
+static inline stk_str stk_buf_view(const stk_buf *buf)
+{
+    return (stk_str){buf->p, buf->n};
+}
 /* Gives the bytes away (NUL-terminated, never NULL; the caller frees) and empties the buffer. */
 char *stk_buf_take(stk_buf *buf, size_t *ret_n);
 
-/* base64 (RFC 4648, with padding, canonical) and lower-case hex. Decoders: 0 or -STK_E_FIELD, and out stays as it
- * was; -STK_E_LIMIT over the cap of out. */
+/* base64 (RFC 4648, with padding, canonical) and lower-case hex. Decoders: 0 or -STK_E_FIELD, and out stays
+ * as it was; -STK_E_LIMIT over the cap of out. */
 int stk_base64_encode(stk_buf *out, stk_str in);
 int stk_base64_decode(stk_buf *out, stk_str in);
 void stk_hex(const void *p, size_t n, char *out /* 2n+1 */);
 int stk_unhex(stk_str in, void *out, size_t n);
 
-/* UTF-8 (RFC 3629). valid: whole text. repair: each maximal subpart of an ill-formed sequence becomes one U+FFFD
- * (Unicode 3.9, as Python and browsers do), appended to out. */
+/* UTF-8 (RFC 3629). valid: whole text. repair: each maximal subpart of an ill-formed sequence becomes one
+ * U+FFFD (Unicode 3.9, as Python and browsers do), appended to out. */
 bool stk_utf8_valid(stk_str s);
 /* The first character of s (s.n >= 1): its length and *ret_good, or the length of the bad subpart. */
 size_t stk_utf8_step(stk_str s, bool *ret_good);

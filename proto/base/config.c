@@ -32,8 +32,7 @@ static int set_defaults(stk__load *load)
 
 static int load_file(stk__load *load, const char *path)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(FILE_MAX_BYTES);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(FILE_MAX_BYTES);
     load->source = path;
     if (stk_file_read(path, &text, load->err) < 0) {
         load->err->code = STK_E_CONFIG;

@@ -112,8 +112,7 @@ static int set_enum(const stk__load *load, const stk_conf *row, stk_str text)
             *(int *)stk__conf_at(load, row) = i;
             return 0;
         }
-    stk_buf words STK_AUTO(stk_buf_done)
-    = STK_BUF(400);
+    stk_buf words STK_AUTO(stk_buf_done) = STK_BUF(400);
     for (int i = 0; row->words[i]; i++)
         stk_buf_fmt(&words, "%s%s", i ? ", " : "", row->words[i]);
     return stk_err_set(load->err, STK_E_CONFIG, "must be one of: %s", words.p);

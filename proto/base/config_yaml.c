@@ -109,8 +109,7 @@ static int read_list(reader *r)
 
 static bool is_json_number(stk_str s)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     return stk_json_parse(s, NULL, &doc, NULL) == 0 && stk_jv_is(stk_json_root(doc), STK_J_NUMBER) &&
            stk_str_eq(stk_jv_raw(stk_json_root(doc)), s);
 }
@@ -175,10 +174,8 @@ static int convert(reader *r, stk_jw *w, int depth)
 static int read_document(reader *r)
 {
     yaml_mark_t at = r->event.start_mark;
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(1u << 23);
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(1u << 23);
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     stk_err err = {0};
     stk_jw w;
     stk_jw_init(&w, &text);
@@ -334,8 +331,7 @@ int stk__conf_read_file(stk__load *load, stk_str text)
     size_t rows = 0;
     while (load->table[rows].key)
         rows++;
-    bool *seen STK_AUTO(stk_freep)
-    = stk_xcalloc(rows, sizeof(*seen));
+    bool *seen STK_AUTO(stk_freep) = stk_xcalloc(rows, sizeof(*seen));
     reader r = {.load = load, .seen = seen};
     return read_yaml(&r, text.p ? text : STK_STR(""));
 }

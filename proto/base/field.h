@@ -1,5 +1,6 @@
 /* Table-driven decoding and encoding of one JSON object into one plain struct. One table per message says
- * name, kind, place, bounds; it yields decode (unknown fields refused with a pointer), encode, and the schema. */
+ * name, kind, place, bounds; it yields decode (unknown fields refused with a pointer), encode, and the
+ * schema. */
 #ifndef STK_BASE_FIELD_H
 #define STK_BASE_FIELD_H
 
@@ -43,7 +44,10 @@ typedef struct stk_map {
 
 void stk_bytes_set(stk_bytes *b, stk_str s);
 void stk_bytes_done(stk_bytes *b);
-static inline stk_str stk_bytes_view(const stk_bytes *b) { return (stk_str){b->p, b->n}; }
+static inline stk_str stk_bytes_view(const stk_bytes *b)
+{
+    return (stk_str){b->p, b->n};
+}
 void stk_strv_add(stk_strv *v, stk_str s);
 void stk_strv_done(stk_strv *v);
 void stk_map_add(stk_map *m, stk_str key, stk_str value);
@@ -64,20 +68,24 @@ struct stk_field {
     size_t size; /* STK_F_TEXT: of the array */
     unsigned flags;
     int64_t min, max; /* max 0 = no bound of its own; both 0 = unbounded */
-    /* STK_F_CUSTOM: `at` points into the struct. read sets err->pointer relative to the field ("" or "/0"). */
+    /* STK_F_CUSTOM: `at` points into the struct. read sets err->pointer relative to it ("" or "/0"). */
     int (*read)(stk_jv v, void *at, stk_err *err);
     void (*write)(stk_jw *w, const void *at); /* writes exactly one value */
     void (*done)(void *at);                   /* frees what read made; may be NULL */
 };
-#define STK_FIELD_END {.name = NULL}
+#define STK_FIELD_END                                                                                        \
+    {                                                                                                        \
+        .name = NULL                                                                                         \
+    }
 #define STK_FIELD_AT(T, m) .offset = offsetof(T, m), .size = sizeof(((T *)0)->m)
 
 /* Decodes `object` into *out (which must be zeroed or hold defaults; absent fields stay as they are).
  * Errors carry err->pointer: -STK_E_FIELD, -STK_E_UNKNOWN_FIELD, -STK_E_MISSING_FIELD. On error call
  * stk_fields_done as well. */
 int stk_fields_decode(const stk_field *table, stk_jv object, void *out, stk_err *err) STK_MUST_USE;
-/* Writes `{…}`: members in table order; empty ones left out unless STK_FIELD_KEEP (then a BYTES, RAW or WALL that is
- * not set is null when null is allowed). A CUSTOM field is empty when its `size` bytes are zero; size 0: never. */
+/* Writes `{…}`: members in table order; empty ones left out unless STK_FIELD_KEEP (then a BYTES, RAW or WALL
+ * that is not set is null when null is allowed). A CUSTOM field is empty when its `size` bytes are zero; size
+ * 0: never. */
 void stk_fields_encode(const stk_field *table, const void *in, stk_jw *w);
 /* Members only, into an object that is already open. */
 void stk_fields_encode_members(const stk_field *table, const void *in, stk_jw *w);

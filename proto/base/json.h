@@ -3,7 +3,8 @@
  * Reading: the whole text is checked before anything is used. Refused with -STK_E_JSON and the byte offset in
  * the detail: empty text, BOM, trailing bytes, duplicate keys, raw control bytes, bad UTF-8, lone surrogates,
  * numbers like 01 or +1 or those no double holds (1e999), NaN, nesting over the limit, more values than the
- * limit. Strings carry a length and may hold NUL (\u0000); whoever must not have NUL says so for his field. */
+ * limit. Strings carry a length and may hold NUL (\u0000); whoever must not have NUL says so for his field.
+ */
 #ifndef STK_BASE_JSON_H
 #define STK_BASE_JSON_H
 
@@ -11,7 +12,15 @@
 
 typedef struct stk_json stk_json;
 
-typedef enum stk_jtype { STK_J_NONE, STK_J_NULL, STK_J_BOOL, STK_J_NUMBER, STK_J_STRING, STK_J_ARRAY, STK_J_OBJECT } stk_jtype;
+typedef enum stk_jtype {
+    STK_J_NONE,
+    STK_J_NULL,
+    STK_J_BOOL,
+    STK_J_NUMBER,
+    STK_J_STRING,
+    STK_J_ARRAY,
+    STK_J_OBJECT
+} stk_jtype;
 
 typedef struct stk_json_limits {
     size_t depth;  /* 0 = 64; the root container counts as one */
@@ -25,15 +34,19 @@ typedef struct stk_jv {
 } stk_jv;
 
 /* Parses text (copied: the caller may free it). limits NULL = defaults. Never recurses on the C stack.
- * *ret_doc must be freed; it takes the text, 16 bytes per value and per key, and once more the strings that have
- * escapes. -STK_E_JSON, or -STK_E_LIMIT for too many values or a text over 1 GiB. */
-int stk_json_parse(stk_str text, const stk_json_limits *limits, stk_json **ret_doc, stk_err *err) STK_MUST_USE;
+ * *ret_doc must be freed; it takes the text, 16 bytes per value and per key, and once more the strings that
+ * have escapes. -STK_E_JSON, or -STK_E_LIMIT for too many values or a text over 1 GiB. */
+int stk_json_parse(stk_str text, const stk_json_limits *limits, stk_json **ret_doc,
+                   stk_err *err) STK_MUST_USE;
 void stk_json_free(stk_json *doc);
 STK_DEFINE_FREEP(stk_json, stk_json_freep, stk_json_free)
 
 stk_jv stk_json_root(const stk_json *doc);
 stk_jtype stk_jv_type(stk_jv v); /* STK_J_NONE for no value */
-static inline bool stk_jv_is(stk_jv v, stk_jtype t) { return stk_jv_type(v) == t; }
+static inline bool stk_jv_is(stk_jv v, stk_jtype t)
+{
+    return stk_jv_type(v) == t;
+}
 const char *stk_jtype_name(stk_jtype t);
 
 /* Object member by key, or no value. */
@@ -82,8 +95,8 @@ void stk_jw_bool(stk_jw *w, bool b);
 void stk_jw_null(stk_jw *w);
 /* A JSON text that is known to be valid (stk_jv_raw, or another writer's output). */
 void stk_jw_raw(stk_jw *w, stk_str json);
-/* A checked value again, on one line and without white space: numbers as they stood, strings in our spelling. No
- * value writes null. */
+/* A checked value again, on one line and without white space: numbers as they stood, strings in our spelling.
+ * No value writes null. */
 void stk_jw_value(stk_jw *w, stk_jv v);
 /* key + value in one call. */
 void stk_jw_kstr(stk_jw *w, const char *key, stk_str s);

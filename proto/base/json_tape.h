@@ -14,7 +14,8 @@
 /* Values in document order, each member's key (a string) right before its value. */
 typedef struct stk__node {
     uint32_t start, end; /* raw text; while a container is open, end is its last child */
-    uint32_t link;       /* container: the node after its content; while open, its parent. Escaped string: in plain */
+    uint32_t
+        link; /* container: the node after its content; while open, its parent. Escaped string: in plain */
     uint32_t bits;
 } stk__node;
 

@@ -62,8 +62,7 @@ static int add_children(stk_jv v, cJSON *parent, unsigned depth, stk_err *err)
 
 static int item_from(stk_jv v, unsigned depth, cJSON **ret, stk_err *err)
 {
-    cJSON *item STK_AUTO(stk_tree_freep)
-    = NULL;
+    cJSON *item STK_AUTO(stk_tree_freep) = NULL;
     int rc = 0;
     switch (stk_jv_type(v)) {
     case STK_J_STRING:
@@ -121,8 +120,7 @@ static void write_sorted(stk_jw *w, const cJSON *object)
 {
     size_t n = 0;
     const cJSON *member = NULL;
-    const cJSON **all STK_AUTO(stk_freep)
-    = stk_xcalloc((size_t)cJSON_GetArraySize(object), sizeof(*all));
+    const cJSON **all STK_AUTO(stk_freep) = stk_xcalloc((size_t)cJSON_GetArraySize(object), sizeof(*all));
     cJSON_ArrayForEach(member, object) all[n++] = member;
     qsort(all, n, sizeof(cJSON *), by_key);
     for (size_t i = 0; i < n && !w->bad; i++)
@@ -178,8 +176,7 @@ int stk_tree_text(stk_buf *out, const cJSON *tree, bool canonical, stk_err *err)
 
 cJSON *stk_tree_set_str(cJSON *object, const char *key, stk_str value)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(SIZE_MAX - 1);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(SIZE_MAX - 1);
     for (size_t i = 0; i < value.n; i++) {
         if (value.p[i])
             stk_buf_byte(&text, value.p[i]);

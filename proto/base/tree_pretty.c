@@ -43,8 +43,7 @@ static void lay_out(stk_buf *out, stk_str s)
 
 int stk_tree_pretty(stk_buf *out, const cJSON *tree, stk_err *err)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(out->cap);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(out->cap);
     int rc = stk_tree_text(&text, tree, false, err);
     if (rc < 0)
         return rc;

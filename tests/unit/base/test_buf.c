@@ -60,8 +60,7 @@ static void only_plain_decimal_numbers_are_read(void **state)
 
 static void a_buffer_stops_at_its_cap_and_stays_stopped(void **state)
 {
-    stk_buf b STK_AUTO(stk_buf_done)
-    = STK_BUF(5);
+    stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(5);
     assert_int_equal(stk_buf_text(&b, "abc"), 0);
     assert_int_equal(stk_buf_text(&b, "def"), -STK_E_LIMIT);
     assert_true(b.over);
@@ -78,8 +77,7 @@ static void a_buffer_stops_at_its_cap_and_stays_stopped(void **state)
 
 static void formatting_fits_exactly_or_adds_nothing(void **state)
 {
-    stk_buf b STK_AUTO(stk_buf_done)
-    = STK_BUF(100);
+    stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(100);
     assert_int_equal(stk_buf_fmt(&b, "%s-%d", "x", 42), 0);
     assert_str(stk_buf_view(&b), "x-42");
     assert_int_equal(stk_buf_fmt(&b, "%*s", 96, "end"), 0);
@@ -92,8 +90,7 @@ static void formatting_fits_exactly_or_adds_nothing(void **state)
 
 static void a_huge_addition_does_not_wrap_around(void **state)
 {
-    stk_buf b STK_AUTO(stk_buf_done)
-    = STK_BUF(SIZE_MAX);
+    stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(SIZE_MAX);
     stk_buf_byte(&b, 'x');
     assert_null(stk_buf_room(&b, SIZE_MAX - 1));
     assert_null(stk_buf_room(&b, SIZE_MAX));
@@ -102,18 +99,15 @@ static void a_huge_addition_does_not_wrap_around(void **state)
 
 static void taking_gives_the_bytes_and_empties_the_buffer(void **state)
 {
-    stk_buf b STK_AUTO(stk_buf_done)
-    = STK_BUF(10);
+    stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(10);
     size_t n = 7;
-    char *none STK_AUTO(stk_freep)
-    = stk_buf_take(&b, &n);
+    char *none STK_AUTO(stk_freep) = stk_buf_take(&b, &n);
     assert_int_equal(n, 0);
     assert_string_equal(none, "");
     stk_buf_text(&b, "abcdef");
     stk_buf_drop(&b, 2);
     stk_buf_drop(&b, 0);
-    char *p STK_AUTO(stk_freep)
-    = stk_buf_take(&b, &n);
+    char *p STK_AUTO(stk_freep) = stk_buf_take(&b, &n);
     assert_int_equal(n, 4);
     assert_string_equal(p, "cdef");
     assert_int_equal(b.n, 0);
@@ -135,8 +129,7 @@ static void base64_gives_the_vectors_of_the_rfc_and_reads_them_back(void **state
                                           {"fooba", "Zm9vYmE="},
                                           {"foobar", "Zm9vYmFy"}};
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
-        stk_buf b STK_AUTO(stk_buf_done)
-        = STK_BUF(100);
+        stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(100);
         assert_int_equal(stk_base64_encode(&b, stk_str_of(rows[i][0])), 0);
         assert_string_equal(b.p, rows[i][1]);
         stk_buf_reset(&b);
@@ -150,8 +143,7 @@ static void base64_that_is_not_canonical_is_refused_and_leaves_the_buffer(void *
     static const char *const rows[] = {"Z",    "Zg",       "Zg=",    "Zh==",     "Zm9=", "====",   "=Zg=",
                                        "Z===", "Zg==Zg==", "Zm9v\n", "Zm 9v===", "Zm-_", "Zm9\xff"};
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
-        stk_buf b STK_AUTO(stk_buf_done)
-        = STK_BUF(100);
+        stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(100);
         stk_buf_text(&b, "keep");
         assert_int_equal(stk_base64_decode(&b, stk_str_of(rows[i])), -STK_E_FIELD);
         assert_string_equal(b.p, "keep");
@@ -160,8 +152,7 @@ static void base64_that_is_not_canonical_is_refused_and_leaves_the_buffer(void *
 
 static void base64_respects_the_cap(void **state)
 {
-    stk_buf b STK_AUTO(stk_buf_done)
-    = STK_BUF(3);
+    stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(3);
     assert_int_equal(stk_base64_encode(&b, S("f")), -STK_E_LIMIT);
     stk_buf_reset(&b);
     assert_int_equal(stk_base64_decode(&b, S("Zm9vYg==")), -STK_E_LIMIT);
@@ -176,9 +167,7 @@ static void every_byte_survives_base64_and_hex(void **state)
     for (size_t i = 0; i < 256; i++)
         all[i] = (unsigned char)i;
     for (size_t n = 0; n <= 256; n++) {
-        stk_buf b STK_AUTO(stk_buf_done)
-        = STK_BUF(1000), d STK_AUTO(stk_buf_done)
-        = STK_BUF(1000);
+        stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(1000), d STK_AUTO(stk_buf_done) = STK_BUF(1000);
         assert_int_equal(stk_base64_encode(&b, stk_str_n(all, n)), 0);
         assert_int_equal(stk_base64_decode(&d, stk_buf_view(&b)), 0);
         assert_true(stk_str_eq(stk_buf_view(&d), stk_str_n(all, n)));
@@ -225,15 +214,13 @@ static const struct {
 static void utf8_is_checked_and_repaired_by_maximal_subparts(void **state)
 {
     for (size_t i = 0; i < STK_COUNT(utf8_rows); i++) {
-        stk_buf b STK_AUTO(stk_buf_done)
-        = STK_BUF(100);
+        stk_buf b STK_AUTO(stk_buf_done) = STK_BUF(100);
         assert_int_equal(stk_utf8_valid(utf8_rows[i].in), utf8_rows[i].valid);
         assert_int_equal(stk_utf8_repair(&b, utf8_rows[i].in), 0);
         assert_true(stk_str_eq(stk_buf_view(&b), utf8_rows[i].repaired));
         assert_true(stk_utf8_valid(stk_buf_view(&b)));
     }
-    stk_buf small STK_AUTO(stk_buf_done)
-    = STK_BUF(2);
+    stk_buf small STK_AUTO(stk_buf_done) = STK_BUF(2);
     assert_int_equal(stk_utf8_repair(&small, S("\xff")), -STK_E_LIMIT);
 }
 

@@ -57,8 +57,7 @@ static char path[] = "/tmp/stk-test-config-XXXXXX";
 
 static int make_file(void **state)
 {
-    int fd STK_AUTO(stk_closep)
-    = mkstemp(path);
+    int fd STK_AUTO(stk_closep) = mkstemp(path);
     return fd < 0;
 }
 
@@ -241,8 +240,7 @@ static void a_very_deep_or_long_file_is_refused(void **state)
 {
     conf c;
     stk_err err = {0};
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(4u << 20);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(4u << 20);
     stk_buf_text(&text, "pools: ");
     for (int i = 0; i < 100; i++)
         stk_buf_byte(&text, '[');
@@ -304,8 +302,7 @@ static void a_wrong_override_is_named_without_its_value(void **state)
 
 static void the_reference_page_shows_every_row(void **state)
 {
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(10000);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(10000);
     stk_conf_reference(table, &out);
     for (const stk_conf *row = table; row->key; row++)
         assert_non_null(strstr(out.p, row->key));

@@ -61,8 +61,7 @@ static const stk_field table[] = {
 
 static int decode(stk_str text, thing *out, stk_err *err)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     assert_int_equal(stk_json_parse(text, NULL, &doc, NULL), 0);
     return stk_fields_decode(table, stk_json_root(doc), out, err);
 }
@@ -100,8 +99,7 @@ static void every_kind_is_decoded_and_encoded_back(void **state)
     assert_null(stk_map_get(&t.map, S("K")));
     assert_str(stk_bytes_view(&t.raw), "{\"x\": 1e2}");
     assert_int_equal(t.point.x, 3);
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(10000);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(10000);
     encode(table, &t, &out);
     assert_string_equal(out.p, whole);
     stk_fields_done(table, &t);
@@ -173,8 +171,7 @@ static void a_wrong_field_is_named_by_its_pointer(void **state)
 
 static void a_very_long_field_name_is_cut_in_the_pointer(void **state)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(10000);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(10000);
     stk_buf_text(&text, "{\"");
     for (int i = 0; i < 1000; i++)
         stk_buf_byte(&text, '/');
@@ -207,8 +204,7 @@ static void absent_fields_keep_their_defaults(void **state)
 static void empty_fields_are_left_out_and_an_empty_value_that_is_set_is_not(void **state)
 {
     thing t = {0};
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(10000);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(10000);
     encode(table, &t, &out);
     assert_string_equal(out.p, "{}");
     stk_bytes_set(&t.bytes, S(""));
@@ -244,8 +240,7 @@ static void kept_fields_are_written_even_when_empty(void **state)
         STK_FIELD_END,
     };
     thing t = {0};
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(10000);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(10000);
     encode(kept, &t, &out);
     assert_string_equal(
         out.p, "{\"t\":\"\",\"b\":\"\",\"bn\":null,\"n\":0,\"f\":false,\"s\":0,\"w\":null,\"l\":[],\"m\":{},"

@@ -172,15 +172,13 @@ static void the_deepest_text_that_is_read_can_be_written(void **state)
     for (int i = 0; i < STK_JW_DEPTH_MAX; i++)
         stk_jw_close(&w, ']');
     assert_int_equal(stk_jw_end(&w, NULL), 0);
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     assert_int_equal(stk_json_parse(stk_buf_view(&out), NULL, &doc, NULL), 0);
 }
 
 static void going_over_the_cap_is_told_at_the_end(void **state)
 {
-    stk_buf small STK_AUTO(stk_buf_done)
-    = STK_BUF(10);
+    stk_buf small STK_AUTO(stk_buf_done) = STK_BUF(10);
     stk_jw_init(&w, &small);
     stk_jw_array(&w);
     stk_jw_text(&w, "a long text");
@@ -192,8 +190,7 @@ static void going_over_the_cap_is_told_at_the_end(void **state)
 
 static void a_value_is_written_again_on_one_line(void **state)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     assert_int_equal(stk_json_parse(S(" { \"a\" : [ 1.0 , { } ,\n[ ] , \"\\u0041\\/\" ] , \"\\u0000\" : { "
                                       "\"k\" : 1E2 } , \"z\":null } "),
                                     NULL, &doc, NULL),
@@ -282,14 +279,12 @@ static void random_documents_come_back_the_same(void **state)
         fresh(NULL);
         random_value(0);
         assert_int_equal(stk_jw_end(&w, NULL), 0);
-        stk_json *doc STK_AUTO(stk_json_freep)
-        = NULL;
+        stk_json *doc STK_AUTO(stk_json_freep) = NULL;
         stk_err err = {0};
         if (stk_json_parse(stk_buf_view(&out), NULL, &doc, &err) < 0)
             fail_msg("%s: %s", out.p, err.detail);
         assert_true(stk_str_eq(stk_jv_raw(stk_json_root(doc)), stk_buf_view(&out)));
-        stk_buf again STK_AUTO(stk_buf_done)
-        = STK_BUF(1 << 20);
+        stk_buf again STK_AUTO(stk_buf_done) = STK_BUF(1 << 20);
         stk_jw_init(&w, &again);
         stk_jw_value(&w, stk_json_root(doc));
         assert_int_equal(stk_jw_end(&w, NULL), 0);
