@@ -69,14 +69,16 @@ WRITTEN(exit_line, stk_exec_end, stk_exec_end_decode(v, &m, err), stk_exec_end_w
 WRITTEN(sandbox, stk_sandbox_doc, stk_sandbox_doc_decode(v, true, &m, NULL, err),
         stk_sandbox_doc_write(&w, &m, false), stk_sandbox_doc_done)
 WRITTEN(org, stk_org_doc, stk_org_doc_decode(v, &m, NULL, err), stk_org_doc_write(&w, &m), stk_org_doc_done)
-WRITTEN(pools, stk_pools_doc, stk_pools_doc_decode(v, &m, err), stk_pools_doc_write(&w, &m), stk_pools_doc_done)
+WRITTEN(pools, stk_pools_doc, stk_pools_doc_decode(v, &m, err), stk_pools_doc_write(&w, &m),
+        stk_pools_doc_done)
 
 static const char request_optional[] = "backend|image|deadline|labels|traceparent";
 static const char plan_optional[] = "backend|image|deadline|labels|traceparent|timeout_seconds";
 static const char assign_optional[] = "sandbox";
 static const char lane_optional[] = "assignment|worker|incarnation|sandbox|backend";
 static const char egress_optional[] = "count|first|open_seq";
-static const char result_optional[] = "sandbox|detail|late|backend|isolation|warm|started|egress|labels|traceparent|secret";
+static const char result_optional[] =
+    "sandbox|detail|late|backend|isolation|warm|started|egress|labels|traceparent|secret";
 static const char finished_optional[] =
     "assignment|worker|sandbox|detail|late|backend|isolation|warm|started|egress|labels|traceparent|secret";
 static const char audit_optional[] =
@@ -120,6 +122,7 @@ const golden goldens[] = {
     {"egress-policy", org, "agents|allow|default|deny", "", false, false},
     {"egress-policy-extreme", org, "agents|allow|default|deny", "", false, false},
     {"pools", pools, "python", "", false, true},
-    {"pools-extreme", pools, "0|a-------------------------------------------------------------9", "", false, true},
+    {"pools-extreme", pools, "0|a-------------------------------------------------------------9", "", false,
+     true},
 };
 const size_t golden_count = STK_COUNT(goldens);

@@ -1,5 +1,5 @@
-/* For shlex_as_python.py: reads lines, each a JSON string, and answers each with a JSON array or a JSON string that is
- * the error. */
+/* For shlex_as_python.py: reads lines, each a JSON string, and answers each with a JSON array or a JSON
+ * string that is the error. */
 #include "proto/message/request.h"
 #include <stdio.h>
 

@@ -36,7 +36,8 @@ static void another_cause_has_another_id(void **state)
                 {0, NULL, NULL, STK_AUDIT_LAUNCH, 0}};
     char ids[STK_COUNT(rows)][STK_ID_SIZE];
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
-        stk_audit_id((stk_wall){at.ns + rows[i].ns}, rows[i].subject, rows[i].assignment, rows[i].action, rows[i].n, ids[i]);
+        stk_audit_id((stk_wall){at.ns + rows[i].ns}, rows[i].subject, rows[i].assignment, rows[i].action,
+                     rows[i].n, ids[i]);
         assert_true(stk_id_valid("aud", stk_str_of(ids[i])));
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(ids[i], ids[j]);
@@ -69,10 +70,12 @@ static stk_audit_row row_of(const char *action)
 
 static void only_actions_of_the_list_are_rows(void **state)
 {
-    static const char *const actions[] = {STK_AUDIT_LAUNCH,      STK_AUDIT_REFUSAL,       STK_AUDIT_FAILURE,
-                                          STK_AUDIT_TEARDOWN,    STK_AUDIT_EGRESS_DENY,   STK_AUDIT_EGRESS_ALLOW,
-                                          STK_AUDIT_CONFIG_UPDATE, STK_AUDIT_POLICY_UPDATE, STK_AUDIT_TOKEN_CREATE};
-    static const char *const others[] = {"", "launch", "agent_sandbox.", "agent_sandbox.launch ", "agent_sandbox.launch|agent_sandbox.ref"};
+    static const char *const actions[] = {
+        STK_AUDIT_LAUNCH,        STK_AUDIT_REFUSAL,       STK_AUDIT_FAILURE,
+        STK_AUDIT_TEARDOWN,      STK_AUDIT_EGRESS_DENY,   STK_AUDIT_EGRESS_ALLOW,
+        STK_AUDIT_CONFIG_UPDATE, STK_AUDIT_POLICY_UPDATE, STK_AUDIT_TOKEN_CREATE};
+    static const char *const others[] = {"", "launch", "agent_sandbox.", "agent_sandbox.launch ",
+                                         "agent_sandbox.launch|agent_sandbox.ref"};
     for (size_t i = 0; i < STK_COUNT(actions); i++) {
         stk_audit_row row = row_of(actions[i]), back;
         stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(65536);

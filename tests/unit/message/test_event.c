@@ -141,8 +141,9 @@ static int64_t number(stk_jv object, const char *key)
 
 static void the_answer_has_the_documented_members(void **state)
 {
-    static const char *const members[] = {"run_id", "reason", "exit_code", "signal", "timed_out", "oom_killed", "stdout_tail", "stderr_tail",
-                                          "truncated", "duration_ms", "backend", "isolation", "egress", "egress_dropped"};
+    static const char *const members[] = {
+        "run_id",      "reason",    "exit_code",   "signal",  "timed_out", "oom_killed", "stdout_tail",
+        "stderr_tail", "truncated", "duration_ms", "backend", "isolation", "egress",     "egress_dropped"};
     stk_event ev = golden_event("event-result");
     stk_result_secret secret = {0};
     stk_bytes_set(&secret.stdout_data, stk_str_n("ok\xff\0", 4));
@@ -190,10 +191,11 @@ static void exit_codes_are_those_of_how_it_ended(void **state)
         const char *reason;
         int64_t exit_code, signal, want;
         bool null;
-    } rows[] = {{"exited", 0, 0, 0, false},       {"exited", 255, 0, 255, false},    {"signaled", 0, 15, 143, false},
-                {"timeout", 0, 9, 124, false},    {"oom", 0, 9, 137, false},         {"cancelled", 0, 9, 0, true},
-                {"expired", 0, 0, 0, true},       {"refused", 0, 0, 0, true},        {"worker_lost", 0, 0, 0, true},
-                {"sandbox_failed", 0, 0, 0, true}};
+    } rows[] = {{"exited", 0, 0, 0, false},      {"exited", 255, 0, 255, false},
+                {"signaled", 0, 15, 143, false}, {"timeout", 0, 9, 124, false},
+                {"oom", 0, 9, 137, false},       {"cancelled", 0, 9, 0, true},
+                {"expired", 0, 0, 0, true},      {"refused", 0, 0, 0, true},
+                {"worker_lost", 0, 0, 0, true},  {"sandbox_failed", 0, 0, 0, true}};
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
         stk_event ev = golden_event("event-finished");
         stk_str_copy(stk_str_of(rows[i].reason), ev.reason, sizeof(ev.reason));

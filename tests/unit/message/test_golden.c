@@ -1,4 +1,5 @@
-/* Golden examples: same bytes after decode and encode; one member removed, added or of another type is refused. */
+/* Golden examples: same bytes after decode and encode; one member removed, added or of another type is
+ * refused. */
 #include "tests/unit/message/unit.h"
 #include "tests/unit/message/golden.h"
 #include "proto/message/check.h"
@@ -33,7 +34,8 @@ static void each_golden_file_is_in_the_list(void **state)
     assert_int_equal(n, golden_count);
 }
 
-/* The object with `replace` in place of member number `at` (NULL: without it), and `extra` added at the end. */
+/* The object with `replace` in place of member number `at` (NULL: without it), and `extra` added at the end.
+ */
 static stk_buf variant(stk_jv root, size_t at, const char *replace, const char *extra)
 {
     stk_buf out = STK_BUF(TEXT_MAX);
@@ -83,8 +85,8 @@ static void try_mistyped(const golden *g, stk_jv root, size_t at, stk_jv member)
     static const struct {
         stk_jtype type;
         const char *text;
-    } values[] = {{STK_J_NULL, "null"}, {STK_J_BOOL, "true"}, {STK_J_NUMBER, "1"},
-                  {STK_J_STRING, "\"x\""}, {STK_J_ARRAY, "[]"}, {STK_J_OBJECT, "{}"}};
+    } values[] = {{STK_J_NULL, "null"},    {STK_J_BOOL, "true"}, {STK_J_NUMBER, "1"},
+                  {STK_J_STRING, "\"x\""}, {STK_J_ARRAY, "[]"},  {STK_J_OBJECT, "{}"}};
     char about[256], pointer[192] = "";
     stk_err err;
     if (stk__word_ok(g->any, stk_jv_key(member)))
@@ -125,9 +127,8 @@ static void a_version_that_is_not_ours_is_told_apart(void **state)
     static const struct {
         const char *v;
         stk_code code;
-    } rows[] = {{"0", STK_E_FIELD},   {"-1", STK_E_FIELD},  {"1.5", STK_E_FIELD},
-                {"2", STK_E_NEWER},   {"99", STK_E_NEWER}, {"1e18", STK_E_NEWER},
-                {"1e300", STK_E_FIELD}, {"\"1\"", STK_E_FIELD}};
+    } rows[] = {{"0", STK_E_FIELD},  {"-1", STK_E_FIELD},   {"1.5", STK_E_FIELD},   {"2", STK_E_NEWER},
+                {"99", STK_E_NEWER}, {"1e18", STK_E_NEWER}, {"1e300", STK_E_FIELD}, {"\"1\"", STK_E_FIELD}};
     for (size_t i = 0; i < golden_count; i++) {
         if (!goldens[i].versioned)
             continue;
@@ -147,7 +148,8 @@ static void a_version_that_is_not_ours_is_told_apart(void **state)
 
 static void what_is_not_an_object_is_refused(void **state)
 {
-    static const char *const texts[] = {"", " ", "[]", "null", "1", "\"x\"", "{", "{}x", "{\"v\":1,\"v\":1}", "\xef\xbb\xbf{}"};
+    static const char *const texts[] = {
+        "", " ", "[]", "null", "1", "\"x\"", "{", "{}x", "{\"v\":1,\"v\":1}", "\xef\xbb\xbf{}"};
     for (size_t i = 0; i < golden_count; i++)
         for (size_t t = 0; t < STK_COUNT(texts); t++) {
             stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(TEXT_MAX);

@@ -72,25 +72,64 @@ static void what_was_sealed_opens_after_the_bus(void **state)
     stk_request_done(&req);
 }
 
-static void widen_agent(stk_request *req) { req->agent[0] = 'Z'; }
-static void widen_tenant(stk_request *req) { req->tenant[0] = 'z'; }
-static void widen_backend(stk_request *req) { memcpy(req->backend, "oci", 4); }
-static void widen_image(stk_request *req) { req->image[0]++; }
-static void widen_timeout(stk_request *req) { req->timeout.ns += 1000000000; }
-static void widen_retry(stk_request *req) { memcpy(req->retry, "never", 6); }
-static void widen_id(stk_request *req) { req->id[STK_ID_SIZE - 12]++; }
-static void widen_priority(stk_request *req) { req->priority--; }
-static void widen_label(stk_request *req) { req->labels.v[0].key.p[0] = 'q'; }
-static void widen_version(stk_request *req) { req->config_version--; }
-static void widen_actor(stk_request *req) { req->actor[0] = 'x'; }
-static void widen_deadline(stk_request *req) { req->deadline.ns = 0; }
-static void swap_blob(stk_request *req) { req->secret.p[req->secret.n - 1] ^= 1; }
+static void widen_agent(stk_request *req)
+{
+    req->agent[0] = 'Z';
+}
+static void widen_tenant(stk_request *req)
+{
+    req->tenant[0] = 'z';
+}
+static void widen_backend(stk_request *req)
+{
+    memcpy(req->backend, "oci", 4);
+}
+static void widen_image(stk_request *req)
+{
+    req->image[0]++;
+}
+static void widen_timeout(stk_request *req)
+{
+    req->timeout.ns += 1000000000;
+}
+static void widen_retry(stk_request *req)
+{
+    memcpy(req->retry, "never", 6);
+}
+static void widen_id(stk_request *req)
+{
+    req->id[STK_ID_SIZE - 12]++;
+}
+static void widen_priority(stk_request *req)
+{
+    req->priority--;
+}
+static void widen_label(stk_request *req)
+{
+    req->labels.v[0].key.p[0] = 'q';
+}
+static void widen_version(stk_request *req)
+{
+    req->config_version--;
+}
+static void widen_actor(stk_request *req)
+{
+    req->actor[0] = 'x';
+}
+static void widen_deadline(stk_request *req)
+{
+    req->deadline.ns = 0;
+}
+static void swap_blob(stk_request *req)
+{
+    req->secret.p[req->secret.n - 1] ^= 1;
+}
 
 static void a_changed_clear_part_does_not_open(void **state)
 {
     static void (*const changes[])(stk_request *) = {
-        widen_agent, widen_tenant,   widen_backend, widen_image,   widen_timeout, widen_retry,    widen_id,
-        widen_priority, widen_label, widen_version, widen_actor, widen_deadline, swap_blob};
+        widen_agent,    widen_tenant, widen_backend, widen_image, widen_timeout,  widen_retry, widen_id,
+        widen_priority, widen_label,  widen_version, widen_actor, widen_deadline, swap_blob};
     stk_keyring *ring STK_AUTO(stk_keyring_freep) = new_keyring();
     stk_run_secret secret = full_secret();
     for (size_t i = 0; i < STK_COUNT(changes); i++) {
@@ -162,7 +201,8 @@ static const struct {
     {"2026-01-02T03:04:05.678Z", "2026-01-02 03:04:05", STK_E_FIELD, "/submitted"},
     {"2026-01-02T03:04:05.678Z", "2026-02-30T03:04:05.678Z", STK_E_FIELD, "/submitted"},
     {"\"secret\":\"U", "\"secret\":\"*", STK_E_FIELD, "/secret"},
-    {"\"v\":1,", "\"v\":1,\"traceparent\":\"00-00000000000000000000000000000000-00f067aa0ba902b7-01\",", STK_E_FIELD, "/traceparent"},
+    {"\"v\":1,", "\"v\":1,\"traceparent\":\"00-00000000000000000000000000000000-00f067aa0ba902b7-01\",",
+     STK_E_FIELD, "/traceparent"},
     {"\"v\":1,", "\"v\":1,\"labels\":{\"A\":\"x\"},", STK_E_FIELD, "/labels/A"},
     {"\"v\":1,", "\"v\":1,\"labels\":{\"\":\"x\"},", STK_E_FIELD, "/labels/"},
     {"\"v\":1,", "\"v\":1,\"labels\":{\"a\":1},", STK_E_FIELD, "/labels/a"},
@@ -193,7 +233,8 @@ static void a_record_over_the_limit_is_refused_unread(void **state)
     char *big = stk_xcalloc(1, STK_RECORD_MAX + 2);
     stk_request req;
     stk_err err = {0};
-    assert_error(stk_request_decode(stk_str_n(big, STK_RECORD_MAX + 1), &req, &err), &err, STK_E_LIMIT, "", "4 MiB + 1");
+    assert_error(stk_request_decode(stk_str_n(big, STK_RECORD_MAX + 1), &req, &err), &err, STK_E_LIMIT, "",
+                 "4 MiB + 1");
     free(big);
 }
 
@@ -202,11 +243,12 @@ static void names_have_their_alphabets(void **state)
     static const struct {
         const char *text;
         bool tenant, agent, env;
-    } rows[] = {{"", false, false, false},    {"a", true, true, true},      {"A", false, true, true},
-                {"0", true, true, false},     {"-a", false, false, false},  {"a-", false, true, false},
-                {"a-b", true, true, false},   {"a.b", false, true, false},  {".a", false, false, false},
-                {"a_b", false, true, true},   {"_a", false, true, true},    {"A_9", false, true, true},
-                {"a b", false, false, false}, {"a=b", false, false, false}, {"\xc3\xa9", false, false, false}};
+    } rows[] = {
+        {"", false, false, false},    {"a", true, true, true},      {"A", false, true, true},
+        {"0", true, true, false},     {"-a", false, false, false},  {"a-", false, true, false},
+        {"a-b", true, true, false},   {"a.b", false, true, false},  {".a", false, false, false},
+        {"a_b", false, true, true},   {"_a", false, true, true},    {"A_9", false, true, true},
+        {"a b", false, false, false}, {"a=b", false, false, false}, {"\xc3\xa9", false, false, false}};
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
         assert_int_equal(stk_tenant_ok(stk_str_of(rows[i].text)), rows[i].tenant);
         assert_int_equal(stk_agent_ok(stk_str_of(rows[i].text)), rows[i].agent);

@@ -19,8 +19,8 @@ typedef struct row {
     const char *says; /* part of the detail, or NULL */
 } row;
 
-#define RANGE "0.001 to 86400"
-#define CMD(c) "{\"agent\":\"a\",\"command\":" c "}"
+#define RANGE     "0.001 to 86400"
+#define CMD(c)    "{\"agent\":\"a\",\"command\":" c "}"
 #define RUN(more) "{\"agent\":\"a\",\"command\":[\"x\"]," more "}"
 
 static const row run_rows[] = {
@@ -84,11 +84,15 @@ static const row run_rows[] = {
     {RUN("\"files\":[1]"), STK_E_FIELD, "/files/0", NULL},
     {RUN("\"files\":[{}]"), STK_E_MISSING_FIELD, "/files/0/path", NULL},
     {RUN("\"files\":[{\"path\":\"a\"}]"), STK_E_MISSING_FIELD, "/files/0/content", NULL},
-    {RUN("\"files\":[{\"path\":\"a\",\"content\":\"\",\"content_base64\":\"\"}]"), STK_E_FIELD, "/files/0/content_base64", "both"},
+    {RUN("\"files\":[{\"path\":\"a\",\"content\":\"\",\"content_base64\":\"\"}]"), STK_E_FIELD,
+     "/files/0/content_base64", "both"},
     {RUN("\"files\":[{\"path\":\"a\",\"content\":1}]"), STK_E_FIELD, "/files/0/content", NULL},
-    {RUN("\"files\":[{\"path\":\"a\",\"content_base64\":\"a\"}]"), STK_E_FIELD, "/files/0/content_base64", "base64"},
-    {RUN("\"files\":[{\"path\":\"a\",\"content_base64\":\"YQ\"}]"), STK_E_FIELD, "/files/0/content_base64", "base64"},
-    {RUN("\"files\":[{\"path\":\"a\",\"content_base64\":\"YQ==\\n\"}]"), STK_E_FIELD, "/files/0/content_base64", "base64"},
+    {RUN("\"files\":[{\"path\":\"a\",\"content_base64\":\"a\"}]"), STK_E_FIELD, "/files/0/content_base64",
+     "base64"},
+    {RUN("\"files\":[{\"path\":\"a\",\"content_base64\":\"YQ\"}]"), STK_E_FIELD, "/files/0/content_base64",
+     "base64"},
+    {RUN("\"files\":[{\"path\":\"a\",\"content_base64\":\"YQ==\\n\"}]"), STK_E_FIELD,
+     "/files/0/content_base64", "base64"},
     {RUN("\"files\":[{\"path\":\"\",\"content\":\"\"}]"), STK_E_FIELD, "/files/0/path", NULL},
     {RUN("\"files\":[{\"path\":\"/etc/x\",\"content\":\"\"}]"), STK_E_FIELD, "/files/0/path", "relative"},
     {RUN("\"files\":[{\"path\":\"../x\",\"content\":\"\"}]"), STK_E_FIELD, "/files/0/path", NULL},
@@ -98,9 +102,12 @@ static const row run_rows[] = {
     {RUN("\"files\":[{\"path\":\"a//b\",\"content\":\"\"}]"), STK_E_FIELD, "/files/0/path", NULL},
     {RUN("\"files\":[{\"path\":\"a/\",\"content\":\"\"}]"), STK_E_FIELD, "/files/0/path", NULL},
     {RUN("\"files\":[{\"path\":\"a\\u0000b\",\"content\":\"\"}]"), STK_E_FIELD, "/files/0/path", "NUL"},
-    {RUN("\"files\":[{\"path\":\"a\",\"content\":\"\"},{\"path\":\"a\",\"content\":\"\"}]"), STK_E_FIELD, "/files/1/path", "twice"},
-    {RUN("\"files\":[{\"path\":\"a\",\"content\":\"\",\"mode\":7}]"), STK_E_UNKNOWN_FIELD, "/files/0/mode", NULL},
-    {RUN("\"files\":[{\"path\":\"a\",\"content\":\"\",\"executable\":1}]"), STK_E_FIELD, "/files/0/executable", NULL},
+    {RUN("\"files\":[{\"path\":\"a\",\"content\":\"\"},{\"path\":\"a\",\"content\":\"\"}]"), STK_E_FIELD,
+     "/files/1/path", "twice"},
+    {RUN("\"files\":[{\"path\":\"a\",\"content\":\"\",\"mode\":7}]"), STK_E_UNKNOWN_FIELD, "/files/0/mode",
+     NULL},
+    {RUN("\"files\":[{\"path\":\"a\",\"content\":\"\",\"executable\":1}]"), STK_E_FIELD,
+     "/files/0/executable", NULL},
     {RUN("\"stdin\":1"), STK_E_FIELD, "/stdin", NULL},
     {RUN("\"stdin_base64\":\"?\""), STK_E_FIELD, "/stdin_base64", "base64"},
     {RUN("\"stdin\":\"\",\"stdin_base64\":\"\""), STK_E_FIELD, "/stdin_base64", "both"},
@@ -151,8 +158,9 @@ static void a_bad_run_body_is_refused_with_pointer_and_reason(void **state)
 
 static void a_plan_knows_its_five_fields_only(void **state)
 {
-    static const char *const others[] = {"timeout_seconds", "cwd", "files", "priority", "deadline_seconds", "retry", "labels",
-                                         "stdin", "stdin_base64", "collect", "webhook"};
+    static const char *const others[] = {"timeout_seconds",  "cwd",     "files",  "priority",
+                                         "deadline_seconds", "retry",   "labels", "stdin",
+                                         "stdin_base64",     "collect", "webhook"};
     stk_request req;
     stk_run_secret secret;
     stk_err err;
@@ -162,7 +170,9 @@ static void a_plan_knows_its_five_fields_only(void **state)
         snprintf(pointer, sizeof(pointer), "/%s", others[i]);
         assert_error(from_api(body, true, &req, &secret, &err), &err, STK_E_UNKNOWN_FIELD, pointer, body);
     }
-    assert_int_equal(from_api(RUN("\"env\":{\"A\":\"b\"},\"image\":\"i\",\"backend\":\"oci\""), true, &req, &secret, &err), 0);
+    assert_int_equal(
+        from_api(RUN("\"env\":{\"A\":\"b\"},\"image\":\"i\",\"backend\":\"oci\""), true, &req, &secret, &err),
+        0);
     assert_string_equal(req.kind, "plan");
     assert_string_equal(req.image, "i");
     assert_string_equal(req.backend, "oci");
@@ -177,7 +187,9 @@ static void the_documented_body_is_taken(void **state)
     stk_request req;
     stk_run_secret secret;
     stk_err err;
-    assert_int_equal(from_api("{\"agent\": \"helper\", \"command\": [\"python\", \"job.py\"]}", false, &req, &secret, &err), 0);
+    assert_int_equal(from_api("{\"agent\": \"helper\", \"command\": [\"python\", \"job.py\"]}", false, &req,
+                              &secret, &err),
+                     0);
     assert_int_equal(req.v, STK_MESSAGE_VERSION);
     assert_string_equal(req.kind, "run");
     assert_string_equal(req.agent, "helper");
@@ -198,9 +210,12 @@ static void everything_that_may_be_given_arrives(void **state)
     stk_run_secret secret;
     stk_err err;
     const char *body =
-        "{\"agent\":\"a\",\"command\":\"sh -c 'echo $A | wc' \\\"x y\\\"\",\"env\":{\"A\":\"\",\"_b\":\"\\u00e9\"},\"timeout_seconds\":0.25,"
-        "\"cwd\":\"/tmp\",\"files\":[{\"path\":\"a/b\",\"content\":\"t\\u0000\"},{\"path\":\"c\",\"content_base64\":\"/w==\",\"executable\":true}],"
-        "\"priority\":0,\"deadline_seconds\":1.5,\"retry\":\"always\",\"labels\":{\"a/b.c_d-1\":\"\"},\"stdin_base64\":\"AAE=\","
+        "{\"agent\":\"a\",\"command\":\"sh -c 'echo $A | wc' \\\"x "
+        "y\\\"\",\"env\":{\"A\":\"\",\"_b\":\"\\u00e9\"},\"timeout_seconds\":0.25,"
+        "\"cwd\":\"/tmp\",\"files\":[{\"path\":\"a/"
+        "b\",\"content\":\"t\\u0000\"},{\"path\":\"c\",\"content_base64\":\"/w==\",\"executable\":true}],"
+        "\"priority\":0,\"deadline_seconds\":1.5,\"retry\":\"always\",\"labels\":{\"a/"
+        "b.c_d-1\":\"\"},\"stdin_base64\":\"AAE=\","
         "\"collect\":[\"out.json\"],\"backend\":\"auto\",\"image\":\"python:3.11\"}";
     if (from_api(body, false, &req, &secret, &err) < 0)
         fail_msg("%s %s", err.pointer, err.detail);
@@ -311,10 +326,14 @@ static void counts_are_bounded(void **state)
         const char *pointer;
     } rows[] = {
         {"{\"agent\":\"a\",\"command\":[", "\"x%d\"", "]}", STK_ARGS_MAX, STK_E_TOO_LARGE, "/command"},
-        {"{\"agent\":\"a\",\"command\":\"x\",\"env\":{", "\"A%d\":\"x\"", "}}", STK_ENV_MAX, STK_E_FIELD, "/env"},
-        {"{\"agent\":\"a\",\"command\":\"x\",\"labels\":{", "\"a%d\":\"x\"", "}}", STK_LABELS_MAX, STK_E_FIELD, "/labels"},
-        {"{\"agent\":\"a\",\"command\":\"x\",\"files\":[", "{\"path\":\"f%d\",\"content\":\"\"}", "]}", STK_FILES_MAX, STK_E_FIELD, "/files"},
-        {"{\"agent\":\"a\",\"command\":\"x\",\"collect\":[", "\"f%d\"", "]}", STK_FILES_MAX, STK_E_FIELD, "/collect"},
+        {"{\"agent\":\"a\",\"command\":\"x\",\"env\":{", "\"A%d\":\"x\"", "}}", STK_ENV_MAX, STK_E_FIELD,
+         "/env"},
+        {"{\"agent\":\"a\",\"command\":\"x\",\"labels\":{", "\"a%d\":\"x\"", "}}", STK_LABELS_MAX,
+         STK_E_FIELD, "/labels"},
+        {"{\"agent\":\"a\",\"command\":\"x\",\"files\":[", "{\"path\":\"f%d\",\"content\":\"\"}", "]}",
+         STK_FILES_MAX, STK_E_FIELD, "/files"},
+        {"{\"agent\":\"a\",\"command\":\"x\",\"collect\":[", "\"f%d\"", "]}", STK_FILES_MAX, STK_E_FIELD,
+         "/collect"},
     };
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
         stk_err err;

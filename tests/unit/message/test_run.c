@@ -3,21 +3,18 @@
 
 enum { EVENTS = STK_EV_REPEAT + 1 };
 #define NO STK_RUN_NONE
-#define Q STK_RUN_QUEUED
-#define A STK_RUN_ASSIGNED
-#define R STK_RUN_RUNNING
-#define F STK_RUN_FINISHED
+#define Q  STK_RUN_QUEUED
+#define A  STK_RUN_ASSIGNED
+#define R  STK_RUN_RUNNING
+#define F  STK_RUN_FINISHED
 
 static void every_state_takes_exactly_the_events_of_the_diagram(void **state)
 {
     static const stk_run_state want[STK_RUN_STATES][EVENTS] = {
         /*                     queue assign start finish requeue repeat */
-        [STK_RUN_NONE] = {NO, NO, NO, NO, NO, NO},
-        [STK_RUN_SUBMITTED] = {Q, NO, NO, F, NO, NO},
-        [STK_RUN_QUEUED] = {NO, A, NO, F, NO, NO},
-        [STK_RUN_ASSIGNED] = {NO, NO, R, F, Q, NO},
-        [STK_RUN_RUNNING] = {NO, NO, NO, F, NO, Q},
-        [STK_RUN_FINISHED] = {NO, NO, NO, NO, NO, NO},
+        [STK_RUN_NONE] = {NO, NO, NO, NO, NO, NO},  [STK_RUN_SUBMITTED] = {Q, NO, NO, F, NO, NO},
+        [STK_RUN_QUEUED] = {NO, A, NO, F, NO, NO},  [STK_RUN_ASSIGNED] = {NO, NO, R, F, Q, NO},
+        [STK_RUN_RUNNING] = {NO, NO, NO, F, NO, Q}, [STK_RUN_FINISHED] = {NO, NO, NO, NO, NO, NO},
     };
     for (int s = 0; s < STK_RUN_STATES; s++)
         for (int e = 0; e < EVENTS; e++)
@@ -80,11 +77,16 @@ static void each_reason_has_its_exit_status(void **state)
         stk_reason reason;
         int exit_code, signal, want;
         bool retried;
-    } rows[] = {{STK_REASON_EXITED, 0, 0, 0, false},      {STK_REASON_EXITED, 77, 0, 77, false},
-                {STK_REASON_SIGNALED, 0, 11, 139, false}, {STK_REASON_TIMEOUT, 3, 9, 124, false},
-                {STK_REASON_OOM, 0, 9, 137, false},       {STK_REASON_CANCELLED, 0, 15, 125, false},
-                {STK_REASON_EXPIRED, 0, 0, 125, false},   {STK_REASON_REFUSED, 0, 0, 125, false},
-                {STK_REASON_WORKER_LOST, 0, 0, 125, false}, {STK_REASON_SANDBOX_FAILED, 0, 0, 125, true},
+    } rows[] = {{STK_REASON_EXITED, 0, 0, 0, false},
+                {STK_REASON_EXITED, 77, 0, 77, false},
+                {STK_REASON_SIGNALED, 0, 11, 139, false},
+                {STK_REASON_TIMEOUT, 3, 9, 124, false},
+                {STK_REASON_OOM, 0, 9, 137, false},
+                {STK_REASON_CANCELLED, 0, 15, 125, false},
+                {STK_REASON_EXPIRED, 0, 0, 125, false},
+                {STK_REASON_REFUSED, 0, 0, 125, false},
+                {STK_REASON_WORKER_LOST, 0, 0, 125, false},
+                {STK_REASON_SANDBOX_FAILED, 0, 0, 125, true},
                 {STK_REASONS, 0, 0, 125, false}};
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
         assert_int_equal(stk_reason_exit(rows[i].reason, rows[i].exit_code, rows[i].signal), rows[i].want);

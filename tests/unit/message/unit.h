@@ -29,14 +29,16 @@ static stk_str golden_text(const char *name)
 static void assert_text(stk_str got, stk_str want)
 {
     if (!stk_str_eq(got, want))
-        fail_msg("got  %.*s\nwant %.*s", (int)stk_min(got.n, 2000), got.p, (int)stk_min(want.n, 2000), want.p);
+        fail_msg("got  %.*s\nwant %.*s", (int)stk_min(got.n, 2000), got.p, (int)stk_min(want.n, 2000),
+                 want.p);
 }
 
 static void assert_error(int rc, const stk_err *err, stk_code code, const char *pointer, const char *about)
 {
     if (rc != -(int)code || err->code != code || strcmp(err->pointer, pointer) != 0)
-        fail_msg("%s: got %s at \"%s\" (%s), want %s at \"%s\"", about, rc == 0 ? "success" : stk_code_text(err->code),
-                 err->pointer, err->detail, stk_code_text(code), pointer);
+        fail_msg("%s: got %s at \"%s\" (%s), want %s at \"%s\"", about,
+                 rc == 0 ? "success" : stk_code_text(err->code), err->pointer, err->detail,
+                 stk_code_text(code), pointer);
 }
 
 static stk_json *parse(const char *text)
