@@ -31,13 +31,17 @@ typedef struct stk_http_conn_limits {
     stk_span stall;    /* no progress inside an answer; default 30 s; STK_SPAN_NEVER for streams */
 } stk_http_conn_limits;
 
-/* Takes the descriptor (connecting or connected, nonblocking). */
+/* Takes the descriptor (connecting or connected, nonblocking). ops (borrowed; it and its members may be NULL) hear of
+ * everything but what belongs to a stk_http_call. No callback runs inside a call of the owner's; the owner may free
+ * the connection, or send again, inside a callback. After on_fail, or on_end that is not reusable, all that is
+ * left to do is to free it. */
 int stk_http_conn_new(struct event_base *base, int fd, const stk_http_conn_limits *limits, const stk_http_conn_ops *ops, void *arg,
                       stk_http_conn **ret, stk_err *err) STK_MUST_USE;
 void stk_http_conn_free(stk_http_conn *conn);
 STK_DEFINE_FREEP(stk_http_conn, stk_http_conn_freep, stk_http_conn_free)
 
-/* Sends a whole request. host goes into Host; headers as in stk_http_answer. limits NULL = the connection's. */
+/* Sends a whole request. host goes into Host; headers as in stk_http_answer. limits NULL = the connection's. -STK_E_CLOSED on
+ * a dead connection, -STK_E_CONFLICT while another request is under way, -STK_E_HTTP for a malformed part. */
 int stk_http_conn_send(stk_http_conn *conn, const char *method, const char *target, const char *host, const char *headers,
                        stk_str body, const stk_http_conn_limits *limits, stk_err *err) STK_MUST_USE;
 /* A streamed request: length UINT64_MAX = chunked. */
@@ -49,7 +53,7 @@ void stk_http_conn_pause(stk_http_conn *conn);
 void stk_http_conn_resume(stk_http_conn *conn);
 
 /* The simple form on top: one request, the answer collected (at most `most` bytes). done is called once. err is
- * NULL on success; head and body are borrowed. */
+ * NULL on success; head and body are borrowed for that time. `limit` is for the whole exchange. */
 typedef void (*stk_http_done)(const stk_err *err, bool sent, const stk_head *head, stk_str body, void *arg);
 int stk_http_call(stk_http_conn *conn, const char *method, const char *target, const char *host, const char *headers, stk_str body,
                   uint64_t most, stk_span limit, stk_http_done done, void *arg, stk_err *err) STK_MUST_USE;
