@@ -1,0 +1,75 @@
+/* The inside of a job, shared by job.c (steps up to the command), job_end.c (from its end to the last row)
+ * and job_texts.c (documents). */
+#ifndef STK_WORKERS_JOB_IMPL_H
+#define STK_WORKERS_JOB_IMPL_H
+
+#include "proto/base/log.h"
+#include "workers/evidence.h"
+#include "workers/job.h"
+#include "workers/launch_file.h"
+#include "workers/rows.h"
+
+struct stk_job {
+    stk_ctx *ctx;
+    stk_job_ops ops;
+    stk_assignment asg;
+    stk_request req;
+    stk_run_secret secret;
+    stk_row_subject subject;
+    stk_who who;
+    int64_t offset;
+
+    stk_worker_backend *backend;
+    stk_box *box;
+    bool box_ready, warm;
+    bool launched; /* the launch row is (or may be) durable */
+    bool started;  /* state says running */
+    bool executing;
+    bool ending; /* the verdict is made: nothing but the end may follow */
+    bool cancelled;
+    bool want_policy;
+    size_t calls; /* launch row and start operation under way: the end waits for them */
+    size_t rows;  /* other rows and outbox items under way */
+    int end_at;   /* the step of the end that is under way (job_end.c) */
+    int entered;  /* … and that was begun */
+    bool step_posted;
+    bool giving_back, counts;
+    char journal[256];
+
+    stk_evidence evidence;
+    stk_output out[2]; /* stdout, stderr */
+    stk_buf live;      /* output not yet given to state */
+    bool live_stderr;
+    int64_t live_offset;
+    stk_timer *live_timer, *limit_timer, *drain_timer;
+    stk_exec_end end;
+    stk_reason reason;
+    char detail[512];
+    stk_wall begun, ended;
+    int64_t outbox;
+    bool lost_race; /* somebody else made the verdict */
+};
+
+/* job_texts.c */
+int stk_job_execute_body(stk_job *job, stk_buf *out, stk_err *err) STK_MUST_USE;
+int stk_job_policy_text(stk_job *job, stk_buf *out, int64_t *ret_version, stk_err *err) STK_MUST_USE;
+void stk_job_launch_details(stk_job *job, stk_buf *out);
+void stk_job_teardown_details(stk_job *job, stk_buf *out);
+/* kind "result" or "finished"; `seal`: with output. */
+int stk_job_event_text(stk_job *job, const char *kind, bool seal, stk_buf *out, stk_err *err) STK_MUST_USE;
+
+/* job_end.c */
+/* The verdict: everything from here on is the way out. Repeated calls are ignored. */
+void stk_job_conclude(stk_job *job, stk_reason reason, const char *detail);
+/* Ours, before the command started: back to the queue. count: this attempt counts. */
+void stk_job_give_back(stk_job *job, const char *why, bool count);
+/* Goes on with the end after something that it waited for. */
+void stk_job_end_step(stk_job *job);
+void stk_job_on_drained(stk_box *box, void *arg);
+/* Adds a row that the job waits for. */
+void stk_job_row(stk_job *job, stk_audit_row *row);
+/* job_output.c */
+void stk_job_output(stk_job *job, bool stderr_, stk_str data);
+void stk_job_output_flush(stk_job *job);
+
+#endif
