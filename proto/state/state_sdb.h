@@ -121,8 +121,8 @@ typedef struct stk_srun {
     int64_t off;
 } stk_srun;
 
-#define STK_SRUN_FRESH(fresh, in)                                                                              \
-    stk__run_fresh(fresh, (in)->run, (in)->tenant, (in)->agent, (in)->kind, (in)->retry, (in)->priority,       \
+#define STK_SRUN_FRESH(fresh, in)                                                                            \
+    stk__run_fresh(fresh, (in)->run, (in)->tenant, (in)->agent, (in)->kind, (in)->retry, (in)->priority,     \
                    (in)->submitted, (in)->deadline)
 void stk__run_fresh(stk_srun *run, const char *id, const char *tenant, const char *agent, const char *kind,
                     const char *retry, int64_t priority, stk_wall submitted, stk_wall deadline);

@@ -1,6 +1,16 @@
-/* A sandbox that was taken stays as a mark until its worker's incarnation ends (or an hour has passed): a put
- * that comes twice, or late, never brings it back. */
+/* A sandbox that was taken, dropped, or whose worker's incarnation ended stays as a mark for an hour: a put that
+ * comes twice, or late, never brings it back. */
 #include "proto/state/state_sdb.h"
+
+static int is_his(stk_sdb *db, const stk_pool_row *row, bool *ret)
+{
+    sqlite3_stmt *stmt STK_AUTO(stk__sql_reset) =
+        STK_SQL(db, "SELECT 1 FROM pool WHERE sandbox = ?1 AND worker = ?2 AND incarnation = ?3",
+                V_TEXT(row->sandbox), V_TEXT(row->worker), V_TEXT(row->incarnation));
+    int rc = stk__sql_next(db, stmt);
+    *ret = rc > 0;
+    return rc < 0 ? rc : 0;
+}
 
 int stk__do_pool_put(stk_sdb *db, stk_op *op_)
 {
@@ -10,17 +20,18 @@ int stk__do_pool_put(stk_sdb *db, stk_op *op_)
         return stk_err_set(db->err, STK_E_FIELD, "a pooled sandbox has an id");
     if (stk__worker_load(db, op->in.worker, &worker) < 0)
         return -(int)db->err->code;
-    op->taken_in = stk__worker_is(db, &worker, op->in.incarnation);
-    if (!op->taken_in)
+    if (!stk__worker_is(db, &worker, op->in.incarnation))
         return 0;
     stk__note(db, "capacity");
-    return STK_SQL_DO(db,
-                      "INSERT OR IGNORE INTO pool(sandbox, template, tenant, pool, worker, incarnation, "
-                      "backend, made, since)"
-                      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                      V_TEXT(op->in.sandbox), V_TEXT(op->in.template_key), V_TEXT(op->in.tenant),
-                      V_TEXT(op->in.pool), V_TEXT(op->in.worker), V_TEXT(op->in.incarnation),
-                      V_TEXT(op->in.backend), V_INT(op->in.made.ns), V_INT(db->now));
+    if (STK_SQL_DO(db,
+                   "INSERT OR IGNORE INTO pool(sandbox, template, tenant, pool, worker, incarnation, "
+                   "backend, made, since)"
+                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                   V_TEXT(op->in.sandbox), V_TEXT(op->in.template_key), V_TEXT(op->in.tenant),
+                   V_TEXT(op->in.pool), V_TEXT(op->in.worker), V_TEXT(op->in.incarnation),
+                   V_TEXT(op->in.backend), V_INT(op->in.made.ns), V_INT(db->now)) < 0)
+        return -(int)db->err->code;
+    return is_his(db, &op->in, &op->taken_in);
 }
 
 #define POOL_COLUMNS "p.sandbox, p.template, p.tenant, p.pool, p.worker, p.incarnation, p.backend, p.made"

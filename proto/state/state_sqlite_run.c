@@ -130,6 +130,9 @@ int stk__run_insert(stk_sdb *db, stk_srun *run, const stk_map *labels, const uin
                     const uint8_t *body_hash)
 {
     stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(LABELS_MAX);
+    bool named = strcmp(run->kind, "plan") == 0 || stk_agent_ok(stk_str_of(run->agent));
+    if (!stk_id_valid("run", stk_str_of(run->id)) || !stk_tenant_ok(stk_str_of(run->tenant)) || !named)
+        return stk_err_set(db->err, STK_E_FIELD, "a run has an id, a tenant and an agent");
     if (labels->n && labels_text(labels, &text, db->err) < 0)
         return stk_err_wrap(db->err, "labels");
     run->state = STK_RUN_SUBMITTED;

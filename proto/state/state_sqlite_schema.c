@@ -43,7 +43,7 @@ const char stk__state_schema[] =
     "INTEGER NOT NULL,"
     " taken INTEGER NOT NULL DEFAULT 0, since INTEGER NOT NULL);"
     "CREATE INDEX pool_free ON pool(template, seq) WHERE taken = 0;"
-    "CREATE INDEX pool_worker ON pool(worker);"
+    "CREATE INDEX pool_worker ON pool(worker) WHERE taken = 0;"
     "CREATE TABLE config(tenant TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, pending INTEGER "
     "NOT NULL,"
     " record BLOB NOT NULL, PRIMARY KEY(tenant, name));"

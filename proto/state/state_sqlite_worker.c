@@ -22,7 +22,8 @@ int stk__worker_load(stk_sdb *db, const char *worker, stk_sworker *ret)
 
 int stk__worker_remove(stk_sdb *db, const char *worker)
 {
-    if (STK_SQL_DO(db, "DELETE FROM pool WHERE worker = ?1", V_TEXT(worker)) < 0 ||
+    if (STK_SQL_DO(db, "UPDATE pool SET taken = 1, since = ?2 WHERE worker = ?1 AND taken = 0",
+                   V_TEXT(worker), V_INT(db->now)) < 0 ||
         STK_SQL_DO(db, "UPDATE lanes SET worker = '' WHERE worker = ?1", V_TEXT(worker)) < 0)
         return -(int)db->err->code;
     return STK_SQL_DO(db, "DELETE FROM workers WHERE worker = ?1", V_TEXT(worker));
