@@ -11,12 +11,13 @@ MIB = 1 << 20
 MIXED = """
 import os, sys
 piece = int(sys.argv[1]); left = int(sys.argv[2])
-block = (b'0123456789abcde\\n' * (piece // 16 + 1))[:piece]
-n = 0
+block = b'0123456789abcde\\n' * (piece // 16 + 2)
+n = at = 0
 while left > 0:
     n += 1
-    os.write(1 + n % int(sys.argv[3]), block[:left])
+    os.write(1 + n % int(sys.argv[3]), block[at : at + min(piece, left)])
     left -= piece
+    at = (at + piece) % 16
 sys.exit(3)
 """
 
@@ -125,7 +126,7 @@ def test_frames_come_while_the_command_runs(fresh):
         frames = client.stream(["sh", "-c", "echo one; read x; echo two >&2; exit 5"], stdin="go\n")
         got = list(frames)
         assert [set(f) for f in got] == [{"stdout"}, {"stderr"}, {"exit"}]
-        frames = client.stream([rt.PYTHON, "-c", "import time;print('first');time.sleep(1);print('second')"])
+        frames = client.stream([rt.PYTHON, "-c", "import os,time;os.write(1,b'first\\n');time.sleep(1);print('second')"])
         begin = time.monotonic()
         assert base64.b64decode(next(frames)["stdout"]) == b"first\n"
         assert time.monotonic() - begin < 0.8
