@@ -51,12 +51,25 @@ static void append_done(stk_store_job *base)
 static const stk_store_kind append_kind = {
     .size = sizeof(append_job), .writes = true, .tell = append_tell, .done = append_done};
 
+/* Free-form parts are written as they are: what could not be read again must not get into a chain. */
+static bool readable(append_job *job, entry *e)
+{
+    e->n = job->bytes.n - e->at;
+    if (e->n > STK_RECORD_MAX) {
+        stk_err_set(&job->base.err, STK_E_FIELD, "%zu bytes, at most %d", e->n, STK_RECORD_MAX);
+        return false;
+    }
+    stk_json *doc = NULL;
+    bool ok = stk_json_parse(stk_str_n(job->bytes.p + e->at, e->n), NULL, &doc, &job->base.err) == 0;
+    stk_json_free(doc);
+    return ok;
+}
+
 static void encode_row(append_job *job, const stk_audit_row *row, entry *e)
 {
     e->at = job->bytes.n;
-    if (stk_audit_encode(row, &job->bytes, &job->base.err) < 0)
+    if (stk_audit_encode(row, &job->bytes, &job->base.err) < 0 || !readable(job, e))
         return;
-    e->n = job->bytes.n - e->at;
     memcpy(e->id, row->id, sizeof(e->id));
     memcpy(e->tenant, row->tenant, sizeof(e->tenant));
     memcpy(e->agent, row->agent, sizeof(e->agent));
@@ -68,9 +81,8 @@ static void encode_row(append_job *job, const stk_audit_row *row, entry *e)
 static void encode_event(append_job *job, const stk_event *ev, entry *e)
 {
     e->at = job->bytes.n;
-    if (stk_event_encode(ev, &job->bytes, &job->base.err) < 0)
+    if (stk_event_encode(ev, &job->bytes, &job->base.err) < 0 || !readable(job, e))
         return;
-    e->n = job->bytes.n - e->at;
     memcpy(e->id, ev->assignment, sizeof(e->id));
     memcpy(e->tenant, ev->tenant, sizeof(e->tenant));
     memcpy(e->run, ev->run, sizeof(e->run));

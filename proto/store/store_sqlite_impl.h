@@ -10,7 +10,7 @@
 #include "proto/store/store_sqlite.h"
 #include <pthread.h>
 
-#define STK__STORE_ROW_MAX ((size_t)16 << 20) /* a row's canonical bytes */
+#define STK__STORE_ROW_MAX ((size_t)STK_RECORD_MAX * 2) /* room for a row's canonical bytes */
 
 typedef struct stk_store_job stk_store_job;
 typedef struct stk_store_handle stk_store_handle;
