@@ -19,11 +19,12 @@ bool stk__tell_body(stk_http_conn *conn, stk_str data)
 static void end_call(stk_http_conn *conn, const stk_err *err, bool sent)
 {
     stk__call call = conn->call;
-    char *head_block STK_AUTO(stk_freep) = STK_TAKE(conn->head_block);
+    char *head_block = STK_TAKE(conn->head_block);
     conn->call = (stk__call){.until = {INT64_MAX}};
     call.done(err, sent, err ? NULL : &conn->head, err ? (stk_str){NULL, 0} : stk_buf_view(&call.body),
               call.arg);
     stk_buf_done(&call.body);
+    free(head_block);
 }
 
 void stk__tell_end(stk_http_conn *conn, bool reusable)

@@ -204,14 +204,15 @@ void stk__io_send(stk__io *io, const struct iovec *parts, int n)
     ssize_t sent = send_parts(io, left, n);
     if (sent < 0)
         return;
-    size_t done = (size_t)sent;
+    size_t done = (size_t)sent, rest = 0;
     for (int i = 0; i < n; i++) {
         size_t cut = stk_min(done, left[i].iov_len);
+        if (cut == 0)
+            continue;
         left[i].iov_base = (char *)left[i].iov_base + cut;
         left[i].iov_len -= cut;
         done -= cut;
     }
-    size_t rest = 0;
     for (int i = 0; i < n; i++)
         rest += left[i].iov_len;
     if (rest) {

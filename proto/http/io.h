@@ -54,7 +54,7 @@ void stk__io_done(stk__io *io);
 
 static inline stk_str stk__io_in(const stk__io *io)
 {
-    return stk_str_n(io->in + io->start, io->end - io->start);
+    return io->in ? stk_str_n(io->in + io->start, io->end - io->start) : (stk_str){NULL, 0};
 }
 static inline bool stk__io_has_room(const stk__io *io, size_t most)
 {

@@ -59,4 +59,10 @@ void fx_expect_end(fx *f, int fd, stk_buf *in);
 size_t fx_count(const stk_buf *in, const char *what);
 void fx_reset(int fd); /* closes with a TCP reset */
 
+#define WITH(f, limits)                                                                                      \
+    fx f STK_AUTO(fx_done);                                                                                  \
+    fx_init(&f, limits)
+#define TEXT(name) stk_buf name STK_AUTO(stk_buf_done) = STK_BUF(200u << 20)
+#define GET        STK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+
 #endif

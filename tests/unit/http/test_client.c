@@ -79,6 +79,7 @@ static void peer_init(peer *p, const stk_http_conn_limits *limits)
     assert_int_equal(stk_http_conn_new(p->f.base, fds[0], limits, &ops, p, &p->conn, &err), 0);
 }
 
+#undef WITH
 #define WITH(p, limits)                                                                                      \
     peer p STK_AUTO(peer_done);                                                                              \
     peer_init(&p, limits)
