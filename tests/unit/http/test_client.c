@@ -1,96 +1,5 @@
-/* The client against peers that answer well, badly or not at all. The peer is the other end of a socketpair,
- * played by the test itself. */
-#include "fixture.h"
-#include "proto/base/fd.h"
-#include "proto/http/client.h"
-
-typedef struct peer {
-    fx f; /* for its loop, and its server where a test wants one */
-    stk_http_conn *conn;
-    int fd;
-    stk_buf got; /* what the client sent */
-    stk_buf body;
-    int heads, ends, fails, writables, dones;
-    int status;
-    bool reusable, sent, free_in_callback, again;
-    stk_err err;
-} peer;
-
-static void on_head(stk_http_conn *conn, const stk_head *head, void *arg)
-{
-    peer *p = arg;
-    p->heads++;
-    p->status = head->status;
-}
-
-static void on_body(stk_http_conn *conn, stk_str data, void *arg)
-{
-    peer *p = arg;
-    stk_buf_str(&p->body, data);
-}
-
-static void on_end(stk_http_conn *conn, bool reusable, void *arg)
-{
-    peer *p = arg;
-    p->ends++;
-    p->reusable = reusable;
-    if (p->again) {
-        p->again = false;
-        assert_int_equal(stk_http_conn_send(conn, "GET", "/again", "h", "", (stk_str){0}, NULL, NULL), 0);
-    }
-    if (p->free_in_callback)
-        stk_http_conn_free(STK_TAKE(p->conn));
-}
-
-static void on_fail(stk_http_conn *conn, const stk_err *err, bool sent, void *arg)
-{
-    peer *p = arg;
-    p->fails++;
-    p->err = *err;
-    p->sent = sent;
-    if (p->free_in_callback)
-        stk_http_conn_free(STK_TAKE(p->conn));
-}
-
-static void on_writable(stk_http_conn *conn, void *arg)
-{
-    ((peer *)arg)->writables++;
-}
-
-static const stk_http_conn_ops ops = {on_head, on_body, on_end, on_fail, on_writable};
-
-static void peer_done(peer *p)
-{
-    stk_http_conn_free(p->conn);
-    stk_closep(&p->fd);
-    stk_buf_done(&p->got);
-    stk_buf_done(&p->body);
-    fx_done(&p->f);
-}
-
-static void peer_init(peer *p, const stk_http_conn_limits *limits)
-{
-    int fds[2];
-    stk_err err;
-    *p = (peer){.got = STK_BUF(64u << 20), .body = STK_BUF(64u << 20)};
-    fx_init(&p->f, NULL);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-    p->fd = fds[1];
-    assert_int_equal(stk_http_conn_new(p->f.base, fds[0], limits, &ops, p, &p->conn, &err), 0);
-}
-
-#undef WITH
-#define WITH(p, limits)                                                                                      \
-    peer p STK_AUTO(peer_done);                                                                              \
-    peer_init(&p, limits)
-
-static void get(peer *p)
-{
-    stk_err err;
-    assert_int_equal(stk_http_conn_send(p->conn, "GET", "/x", "h", "", (stk_str){0}, NULL, &err), 0);
-}
-
-#define UNTIL(p, condition) fx_until(&(p).f, condition)
+/* The client against peers that answer well, badly, too much or not at all. */
+#include "peer.h"
 
 static void a_request_goes_out_whole_and_its_answer_comes_back(void **state)
 {
@@ -109,7 +18,7 @@ static void a_request_goes_out_whole_and_its_answer_comes_back(void **state)
     assert_int_equal(p.status, 201);
     assert_int_equal(p.heads, 1);
     assert_string_equal(p.body.p, "hello");
-    get(&p);
+    peer_get(&p);
     fx_send(&p.f, p.fd, STK_STR("HTTP/1.1 204 No Content\r\n\r\n"));
     UNTIL(p, p.ends == 2);
     assert_true(p.reusable);
@@ -118,7 +27,7 @@ static void a_request_goes_out_whole_and_its_answer_comes_back(void **state)
 static void a_get_has_no_length_and_an_empty_post_has(void **state)
 {
     WITH(p, NULL);
-    get(&p);
+    peer_get(&p);
     UNTIL(p, fx_recv(p.fd, &p.got, NULL) && p.got.n > 0);
     assert_string_equal(p.got.p, "GET /x HTTP/1.1\r\nHost: h\r\n\r\n");
     fx_send(&p.f, p.fd, STK_STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
@@ -138,7 +47,6 @@ typedef struct row {
     bool reusable;
 } row;
 
-#define H "HTTP/1.1 200 OK\r\n"
 static const row rows[] = {
     {"length", STK_STR(H "Content-Length: 3\r\n\r\nabc"), false, 0, "abc", true},
     {"length, closing", STK_STR(H "Connection: close\r\nContent-Length: 3\r\n\r\nabc"), false, 0, "abc",
@@ -182,7 +90,7 @@ static void answers_of_every_kind_are_told_apart(void **state)
         stk_http_conn_limits limits = {.body = 1000};
         for (int by_byte = 0; by_byte < 2; by_byte++) {
             WITH(p, &limits);
-            get(&p);
+            peer_get(&p);
             for (size_t k = 0; by_byte && k < r->answer.n; k++) {
                 fx_send(&p.f, p.fd, stk_str_n(r->answer.p + k, 1));
                 event_base_loop(p.f.base, EVLOOP_NONBLOCK);
@@ -206,7 +114,7 @@ static void answers_of_every_kind_are_told_apart(void **state)
 static void a_flood_of_interim_answers_is_refused(void **state)
 {
     WITH(p, NULL);
-    get(&p);
+    peer_get(&p);
     for (int i = 0; i < 9; i++)
         fx_send(&p.f, p.fd, STK_STR("HTTP/1.1 100 Continue\r\n\r\n"));
     UNTIL(p, p.fails == 1);
@@ -216,7 +124,7 @@ static void a_flood_of_interim_answers_is_refused(void **state)
 static void an_endless_head_is_refused(void **state)
 {
     WITH(p, NULL);
-    get(&p);
+    peer_get(&p);
     fx_send(&p.f, p.fd, STK_STR("HTTP/1.1 200 OK\r\n"));
     for (int i = 0; i < 10000 && !p.fails; i++)
         fx_send(&p.f, p.fd, STK_STR("a: b\r\n"));
@@ -231,7 +139,7 @@ static void an_endless_body_is_refused(void **state)
     stk_http_conn_limits limits = {.body = 100000};
     for (size_t i = 0; i < STK_COUNT(heads); i++) {
         WITH(p, &limits);
-        get(&p);
+        peer_get(&p);
         fx_send(&p.f, p.fd, heads[i]);
         for (int k = 0; k < 20000 && !p.fails; k++)
             fx_send(&p.f, p.fd, STK_STR("0123456789"));
@@ -246,21 +154,21 @@ static void silence_and_stalls_time_out_and_a_drip_of_head_does_not_help(void **
     stk_http_conn_limits limits = {.first = stk_ms(60), .stall = stk_ms(60)};
     {
         WITH(p, &limits);
-        get(&p);
+        peer_get(&p);
         UNTIL(p, p.fails == 1);
         assert_int_equal(p.err.code, STK_E_TIMEOUT);
         assert_true(p.sent);
     }
     {
         WITH(p, &limits);
-        get(&p);
+        peer_get(&p);
         fx_send(&p.f, p.fd, STK_STR(H "X: "));
         UNTIL(p, (fx_send(&p.f, p.fd, STK_STR("x")), fx_for(&p.f, stk_ms(2)), p.fails == 1));
         assert_int_equal(p.err.code, STK_E_TIMEOUT);
     }
     {
         WITH(p, &limits);
-        get(&p);
+        peer_get(&p);
         fx_send(&p.f, p.fd, STK_STR(H "Content-Length: 5\r\n\r\nab"));
         UNTIL(p, p.fails == 1);
         assert_int_equal(p.err.code, STK_E_TIMEOUT);
@@ -272,7 +180,7 @@ static void a_stream_may_be_silent_for_long(void **state)
 {
     stk_http_conn_limits limits = {.first = stk_ms(60), .stall = STK_SPAN_NEVER};
     WITH(p, &limits);
-    get(&p);
+    peer_get(&p);
     fx_send(&p.f, p.fd, STK_STR(H "Transfer-Encoding: chunked\r\n\r\n"));
     UNTIL(p, p.heads == 1);
     fx_for(&p.f, stk_ms(150));
@@ -312,8 +220,8 @@ static void a_refused_connection_fails_unsent(void **state)
     if (stk_dial(addr, &fd, &err) < 0)
         return; /* told at once: nothing to see here */
     stk_http_conn_free(p.conn);
-    assert_int_equal(stk_http_conn_new(p.f.base, fd, NULL, &ops, &p, &p.conn, &err), 0);
-    get(&p);
+    assert_int_equal(stk_http_conn_new(p.f.base, fd, NULL, &peer_ops, &p, &p.conn, &err), 0);
+    peer_get(&p);
     UNTIL(p, p.fails == 1);
     assert_int_equal(p.err.code, STK_E_CLOSED);
     assert_false(p.sent);
@@ -335,146 +243,6 @@ static void an_answer_before_the_request_was_read_is_still_read(void **state)
     assert_false(p.reusable);
 }
 
-static void only_one_request_at_a_time_and_only_well_formed(void **state)
-{
-    WITH(p, NULL);
-    stk_err err;
-    stk_str none = {0};
-    assert_int_equal(stk_http_conn_send(p.conn, "GE T", "/", "h", "", none, NULL, &err), -STK_E_HTTP);
-    assert_int_equal(stk_http_conn_send(p.conn, "GET", "/a b", "h", "", none, NULL, &err), -STK_E_HTTP);
-    assert_int_equal(stk_http_conn_send(p.conn, "GET", "/\r\nX: y", "h", "", none, NULL, &err), -STK_E_HTTP);
-    assert_int_equal(stk_http_conn_send(p.conn, "GET", "/", "h\r\n", "", none, NULL, &err), -STK_E_HTTP);
-    assert_int_equal(stk_http_conn_send(p.conn, "GET", "/", "h", "X: y", none, NULL, &err), -STK_E_HTTP);
-    assert_int_equal(stk_http_conn_send(p.conn, "GET", "/", "h", "X: y\r\n\r\n", none, NULL, &err),
-                     -STK_E_HTTP);
-    get(&p);
-    assert_int_equal(stk_http_conn_send(p.conn, "GET", "/", "h", "", none, NULL, &err), -STK_E_CONFLICT);
-}
-
-static void the_owner_may_send_again_or_free_inside_a_callback(void **state)
-{
-    WITH(p, NULL);
-    p.again = true;
-    get(&p);
-    fx_send(&p.f, p.fd, STK_STR(H "Content-Length: 0\r\n\r\n"));
-    UNTIL(p, p.ends == 1 && fx_recv(p.fd, &p.got, NULL) && fx_count(&p.got, "GET /again"));
-    p.free_in_callback = true;
-    fx_send(&p.f, p.fd, STK_STR(H "Content-Length: 0\r\n\r\n"));
-    UNTIL(p, p.ends == 2);
-    assert_null(p.conn);
-}
-
-static void a_streamed_request_is_framed_and_held_back(void **state)
-{
-    WITH(p, NULL);
-    stk_err err;
-    static char block[65536];
-    assert_int_equal(stk_http_conn_start(p.conn, "PUT", "/", "h", "", UINT64_MAX, NULL, &err), 0);
-    size_t sent = 0;
-    while (stk_http_conn_write(p.conn, stk_str_n(block, sizeof block)) && sent < 8u << 20)
-        sent += sizeof block;
-    assert_true(sent < 1u << 20);
-    sent += sizeof block;
-    UNTIL(p, fx_recv(p.fd, &p.got, NULL) && p.writables == 1);
-    assert_true(stk_http_conn_write(p.conn, STK_STR("end")));
-    stk_http_conn_finish(p.conn);
-    UNTIL(p, fx_recv(p.fd, &p.got, NULL) && p.got.n > sent &&
-                 memcmp(p.got.p + p.got.n - 13, "3\r\nend\r\n0\r\n\r\n", 13) == 0);
-    fx_send(&p.f, p.fd, STK_STR(H "Content-Length: 0\r\n\r\n"));
-    UNTIL(p, p.ends == 1);
-    assert_true(p.reusable);
-}
-
-static void a_request_shorter_or_longer_than_promised_fails(void **state)
-{
-    for (int longer = 0; longer < 2; longer++) {
-        WITH(p, NULL);
-        stk_err err;
-        assert_int_equal(stk_http_conn_start(p.conn, "PUT", "/", "h", "", 4, NULL, &err), 0);
-        stk_http_conn_write(p.conn, longer ? STK_STR("abcde") : STK_STR("abc"));
-        stk_http_conn_finish(p.conn);
-        UNTIL(p, p.fails == 1);
-        assert_int_equal(p.err.code, STK_E_INTERNAL);
-    }
-}
-
-static void a_paused_answer_waits(void **state)
-{
-    stk_http_conn_limits limits = {.stall = stk_ms(50)};
-    WITH(p, &limits);
-    get(&p);
-    fx_send(&p.f, p.fd, STK_STR(H "Content-Length: 3\r\n\r\n"));
-    UNTIL(p, p.heads == 1);
-    stk_http_conn_pause(p.conn);
-    fx_send(&p.f, p.fd, STK_STR("abc"));
-    fx_for(&p.f, stk_ms(120));
-    assert_int_equal(p.body.n + (size_t)p.fails + (size_t)p.ends, 0);
-    stk_http_conn_resume(p.conn);
-    UNTIL(p, p.ends == 1);
-}
-
-static void on_called(const stk_err *err, bool sent, const stk_head *head, stk_str body, void *arg)
-{
-    peer *p = arg;
-    p->dones++;
-    p->sent = sent;
-    if (err) {
-        p->err = *err;
-        assert_null(head);
-        return;
-    }
-    p->status = head->status;
-    assert_non_null(stk_head_get(head, "content-length"));
-    stk_buf_reset(&p->body);
-    stk_buf_str(&p->body, body);
-}
-
-static int call(peer *p, const char *target, uint64_t most, stk_span limit)
-{
-    stk_err err;
-    return stk_http_call(p->conn, "POST", target, "h", "", STK_STR("hello"), most, limit, on_called, p, &err);
-}
-
-static void a_call_collects_its_answer_and_the_server_speaks_the_same(void **state)
-{
-    WITH(p, NULL);
-    stk_err err;
-    int fds[2];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-    assert_int_equal(stk_http_server_adopt(p.f.server, fds[1], NULL, NULL, &err), 0);
-    stk_http_conn_free(p.conn);
-    assert_int_equal(stk_http_conn_new(p.f.base, fds[0], NULL, NULL, NULL, &p.conn, &err), 0);
-    for (int i = 1; i <= 3; i++) {
-        assert_int_equal(call(&p, "/collect", 100, stk_sec(5)), 0);
-        UNTIL(p, p.dones == i);
-        assert_int_equal(p.status, 200);
-        assert_string_equal(p.body.p, "hello");
-    }
-}
-
-static void a_call_is_bounded_in_size_and_time(void **state)
-{
-    {
-        WITH(p, NULL);
-        assert_int_equal(call(&p, "/", 3, stk_sec(5)), 0);
-        fx_send(&p.f, p.fd, STK_STR(H "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n"));
-        UNTIL(p, p.dones == 1);
-        assert_int_equal(p.err.code, STK_E_LIMIT);
-        assert_true(p.sent);
-        assert_int_equal(p.fails, 0);
-        assert_int_equal(call(&p, "/", 3, stk_sec(5)), -STK_E_CLOSED);
-    }
-    {
-        WITH(p, NULL);
-        stk_mono start = stk_mono_now();
-        assert_int_equal(call(&p, "/", 1000, stk_ms(80)), 0);
-        fx_send(&p.f, p.fd, STK_STR(H "Content-Length: 900\r\n\r\n"));
-        UNTIL(p, (fx_send(&p.f, p.fd, STK_STR("x")), fx_for(&p.f, stk_ms(2)), p.dones == 1));
-        assert_int_equal(p.err.code, STK_E_TIMEOUT);
-        assert_in_range(stk_span_ms(stk_mono_sub(stk_mono_now(), start)), 70, 1000);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,13 +257,6 @@ int main(void)
         cmocka_unit_test(an_idle_connection_that_closes_or_talks_fails_unsent),
         cmocka_unit_test(a_refused_connection_fails_unsent),
         cmocka_unit_test(an_answer_before_the_request_was_read_is_still_read),
-        cmocka_unit_test(only_one_request_at_a_time_and_only_well_formed),
-        cmocka_unit_test(the_owner_may_send_again_or_free_inside_a_callback),
-        cmocka_unit_test(a_streamed_request_is_framed_and_held_back),
-        cmocka_unit_test(a_request_shorter_or_longer_than_promised_fails),
-        cmocka_unit_test(a_paused_answer_waits),
-        cmocka_unit_test(a_call_collects_its_answer_and_the_server_speaks_the_same),
-        cmocka_unit_test(a_call_is_bounded_in_size_and_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
