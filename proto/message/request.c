@@ -32,7 +32,7 @@ static const stk__check checks[] = {
     {C(actor), STK__VISIBLE, NULL, STK__FULL},
     {C(agent), STK__AGENT, NULL, STK__FULL},
     {C(backend), STK__WORD, STK__BACKENDS},
-    {C(image), STK__VISIBLE},
+    {C(image), STK__IMAGE},
     {C(retry), STK__WORD, "never|always", STK__FULL},
     {C(labels), STK__LABELS},
     {C(traceparent), STK__TRACE},
