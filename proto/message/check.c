@@ -113,7 +113,7 @@ static int check_text(const stk__check *check, const char *text, stk_err *err)
                          check->arg ? check->arg : "");
 }
 
-int stk__checks_run(const stk__check *checks, const void *in, stk_err *err)
+static int checks_run(const stk__check *checks, const void *in, bool encoding, stk_err *err)
 {
     for (const stk__check *check = checks; check->name; check++) {
         const void *at = (const char *)in + check->offset;
@@ -122,12 +122,19 @@ int stk__checks_run(const stk__check *checks, const void *in, stk_err *err)
             rc = check_labels(check->name, at, err);
         else if (check->rule >= STK__OBJECT)
             rc = check_json(check, at, err);
+        else if (check->rule == STK__CLEAN && encoding)
+            continue;
         else
             rc = check_text(check, at, err);
         if (rc < 0)
             return rc;
     }
     return 0;
+}
+
+int stk__checks_run(const stk__check *checks, const void *in, stk_err *err)
+{
+    return checks_run(checks, in, false, err);
 }
 
 static void explain_field(const stk_field *f, const char *pointer, stk_err *err)
@@ -168,9 +175,9 @@ static int check_version(stk_jv root, stk_err *err)
     return 0;
 }
 
-static int validate(const stk__message *m, const void *in, stk_err *err)
+static int validate(const stk__message *m, const void *in, bool encoding, stk_err *err)
 {
-    int rc = stk__checks_run(m->checks, in, err);
+    int rc = checks_run(m->checks, in, encoding, err);
     if (rc == 0 && m->validate)
         rc = m->validate(in, err);
     return rc;
@@ -186,7 +193,7 @@ int stk__message_decode_jv(const stk__message *m, stk_jv v, void *ret, stk_err *
     else if (m->versioned && (rc = check_version(v, err)) < 0)
         ;
     else if ((rc = stk_fields_decode(m->fields, v, ret, err)) == 0)
-        rc = validate(m, ret, err);
+        rc = validate(m, ret, false, err);
     if (rc < 0) {
         stk_fields_done(m->fields, ret);
         memset(ret, 0, m->size);
@@ -210,7 +217,29 @@ int stk__message_decode(const stk__message *m, stk_str json, void *ret, stk_err 
     return stk__message_decode_jv(m, stk_json_root(doc), ret, err);
 }
 
-void stk__message_write(const stk__message *m, const void *in, stk_jw *w)
+static bool needs_cleaning(const stk__message *m, const void *in)
+{
+    for (const stk__check *check = m->checks; check->name; check++)
+        if (check->rule == STK__CLEAN && !visible_ok(stk_str_of((const char *)in + check->offset)))
+            return true;
+    return false;
+}
+
+static void clean(char *text)
+{
+    for (size_t n = strlen(text), at = 0; at < n;) {
+        size_t len = 1;
+        while (len <= 4 && at + len <= n && !visible_ok(stk_str_n(text + at, len)))
+            len++;
+        if (len > 4 || at + len > n) {
+            text[at] = '?';
+            len = 1;
+        }
+        at += len;
+    }
+}
+
+static void write_members(const stk__message *m, const void *in, stk_jw *w)
 {
     stk_jw_object(w);
     if (m->versioned)
@@ -219,10 +248,23 @@ void stk__message_write(const stk__message *m, const void *in, stk_jw *w)
     stk_jw_close(w, '}');
 }
 
+void stk__message_write(const stk__message *m, const void *in, stk_jw *w)
+{
+    if (!needs_cleaning(m, in)) {
+        write_members(m, in, w);
+        return;
+    }
+    char *copy STK_AUTO(stk_freep) = stk_xmemdup(in, m->size); /* what it owns stays in's */
+    for (const stk__check *check = m->checks; check->name; check++)
+        if (check->rule == STK__CLEAN)
+            clean(copy + check->offset);
+    write_members(m, copy, w);
+}
+
 int stk__message_encode(const stk__message *m, const void *in, stk_buf *out, stk_err *err)
 {
     stk_jw w;
-    int rc = validate(m, in, err);
+    int rc = validate(m, in, true, err);
     if (rc == 0) {
         stk_jw_init(&w, out);
         stk__message_write(m, in, &w);

@@ -12,6 +12,8 @@ typedef enum stk__rule {
     STK__AGENT,   /* char[]: stk_agent_ok                               */
     STK__WORD,    /* char[]: one of "a|b|c" in `arg`                    */
     STK__VISIBLE, /* char[]: no control bytes                           */
+    STK__CLEAN,   /* the same, for text of any origin: encode writes '?' for what decode would refuse, so that no verdict
+                     and no evidence is lost for its wording */
     STK__CODE,    /* char[]: [a-z0-9_]                                  */
     STK__TRACE,   /* char[]: W3C traceparent                            */
     STK__IMAGE,   /* char[]: printable, no space, no ".." part           */
@@ -49,7 +51,7 @@ typedef struct stk__message {
 int stk__message_decode(const stk__message *m, stk_str json, void *ret, stk_err *err) STK_MUST_USE;
 int stk__message_decode_jv(const stk__message *m, stk_jv v, void *ret, stk_err *err) STK_MUST_USE;
 int stk__message_encode(const stk__message *m, const void *in, stk_buf *out, stk_err *err) STK_MUST_USE;
-/* The object alone, unchecked; "v" is always the version we write. */
+/* The object alone, unchecked but with STK__CLEAN texts made clean; "v" is always the version we write. */
 void stk__message_write(const stk__message *m, const void *in, stk_jw *w);
 /* After a failed decode: when the field at fault has a least and a greatest value, or a list of words, the error names
  * them. checks may be NULL. */

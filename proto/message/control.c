@@ -15,7 +15,7 @@ static const stk_field fields[] = {
 
 static const stk__check checks[] = {
     {STK__CHECK_AT(stk_control, run), STK__ID, "run"},
-    {STK__CHECK_AT(stk_control, detail), STK__VISIBLE},
+    {STK__CHECK_AT(stk_control, detail), STK__CLEAN},
     {STK__CHECK_AT(stk_control, body), STK__OBJECT},
     {0},
 };

@@ -31,12 +31,12 @@ static const stk_field fields[] = {
 static const stk__check checks[] = {
     {C(kind), STK__WORD, "decision|close|summary", STK__FULL},
     {C(run), STK__ID, "run"},
-    {C(host), STK__VISIBLE},
+    {C(host), STK__CLEAN},
     {C(verdict), STK__WORD, "allow|deny", STK__FULL},
     {C(reason), STK__CODE, NULL, STK__FULL},
-    {C(rule), STK__VISIBLE},
-    {C(address), STK__VISIBLE},
-    {C(method), STK__VISIBLE},
+    {C(rule), STK__CLEAN},
+    {C(address), STK__CLEAN},
+    {C(method), STK__CLEAN},
     {0},
 };
 

@@ -31,8 +31,8 @@ typedef struct stk_egress_record {
 } stk_egress_record;
 
 /* Appends the object without '\n'. Encode and decode check the same things: kinds, verdicts, ids, bounds (-STK_E_FIELD,
- * -STK_E_UNKNOWN_FIELD, -STK_E_MISSING_FIELD with pointers; decode also -STK_E_JSON). host, rule, address and method are UTF-8 without control
- * bytes: whoever records what a sandbox sent cleans it first. */
+ * -STK_E_UNKNOWN_FIELD, -STK_E_MISSING_FIELD with pointers; decode also -STK_E_JSON). Control bytes and bad UTF-8 in host, rule, address and
+ * method are written as '?': what a sandbox sent never costs a record. */
 int stk_egress_encode(const stk_egress_record *rec, stk_buf *out, stk_err *err) STK_MUST_USE;
 int stk_egress_decode(stk_str json, stk_egress_record *ret, stk_err *err) STK_MUST_USE;
 int stk_egress_decode_jv(stk_jv v, stk_egress_record *ret, stk_err *err) STK_MUST_USE;

@@ -50,7 +50,7 @@ static const stk__check checks[] = {
     {C(assignment), STK__ID, "asg"},
     {C(worker), STK__ID, "wrk"},
     {C(sandbox), STK__ID, "sbx"},
-    {C(detail), STK__VISIBLE},
+    {C(detail), STK__CLEAN},
     {C(backend), STK__WORD, STK__BACKENDS},
     {C(isolation), STK__WORD, STK__ISOLATIONS},
     {C(egress), STK__ARRAY},

@@ -48,7 +48,7 @@ static const stk_field end_fields[] = {
     {"detail", STK_F_TEXT, E(detail)},
     STK_FIELD_END,
 };
-static const stk__check end_checks[] = {{STK__CHECK_AT(stk_exec_end, detail), STK__VISIBLE}, {0}};
+static const stk__check end_checks[] = {{STK__CHECK_AT(stk_exec_end, detail), STK__CLEAN}, {0}};
 static const stk__message end_message = {
     .what = "exit line", .fields = end_fields, .checks = end_checks, .size = sizeof(stk_exec_end)};
 
