@@ -48,11 +48,13 @@ void stk_result_secret_done(stk_result_secret *secret);
 STK_DEFINE_FREEP(stk_event, stk_event_donep, stk_event_done)
 int stk_event_encode(const stk_event *ev, stk_buf *out, stk_err *err) STK_MUST_USE;
 int stk_event_decode(stk_str json, stk_event *ret, stk_err *err) STK_MUST_USE;
-/* Additional data of the seal: run id, assignment id, tenant. */
+/* Additional data of the seal: run id, assignment id, tenant. Open: -STK_E_NOT_FOUND when there is no result in it or its
+ * key is unknown, -STK_E_CORRUPT when it does not open. */
 int stk_event_seal(stk_event *ev, const stk_result_secret *secret, const stk_keyring *ring, stk_err *err) STK_MUST_USE;
 int stk_event_open(const stk_event *ev, const stk_keyring *ring, stk_result_secret *ret, stk_err *err) STK_MUST_USE;
 /* The object that the API answers with (run_id, reason, exit_code, … egress, stdout_tail, stderr_tail when secret is
- * given; tails are cut to STK_TAIL_MAX at a character boundary). */
+ * given; tails are cut to STK_TAIL_MAX at a character boundary). exit_code is 128 + signal, 124 or 137 where the reason
+ * says so, and null where the command did not end by itself. egress has each decision once, with the bytes of its close. */
 void stk_event_write_api(stk_jw *w, const stk_event *ev, const stk_result_secret *secret);
 
 #endif

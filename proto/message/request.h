@@ -58,12 +58,14 @@ STK_DEFINE_FREEP(stk_request, stk_request_donep, stk_request_done)
 /* Bus form. Decode validates everything (ids, tenant, agent, bounds); -STK_E_NEWER for a later version. */
 int stk_request_encode(const stk_request *req, stk_buf *out, stk_err *err) STK_MUST_USE;
 int stk_request_decode(stk_str json, stk_request *ret, stk_err *err) STK_MUST_USE;
-/* Seals into / opens req->secret; the additional data is the encoded clear part. */
+/* Seals into / opens req->secret; the additional data is the encoded clear part: seal last, when all of it is set. The
+ * secret is checked like an API body's. Open: -STK_E_CORRUPT, -STK_E_NOT_FOUND as stk_unseal. */
 int stk_request_seal(stk_request *req, const stk_run_secret *secret, const stk_keyring *ring, stk_err *err) STK_MUST_USE;
 int stk_request_open(const stk_request *req, const stk_keyring *ring, stk_run_secret *ret, stk_err *err) STK_MUST_USE;
 
 /* The API body of POST …/run, /v1/runs and …/plan -> request + secret (id, tenant, actor, submitted are the
  * caller's). `plan`: only agent, command, env, image, backend. A command string is split (POSIX shlex) here.
+ * backend and image are what the client asked for, "" when nothing: whether it may is the caller's to decide.
  * Errors have pointers: -STK_E_FIELD, -STK_E_UNKNOWN_FIELD, -STK_E_MISSING_FIELD, -STK_E_TOO_LARGE (argument sizes). */
 int stk_request_from_api(stk_jv body, bool plan, stk_wall now, stk_request *ret_req, stk_run_secret *ret_secret, stk_err *err) STK_MUST_USE;
 
