@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 
 #define CHUNK         65536
 #define TURNS         4 /* reads before others get their turn     */
 #define DIAL_EVERY_MS 5 /* while the proxy's backlog is full      */
 #define DIAL_TRIES    1000
+#define LINGER_MS     1000
 
 typedef struct conn conn;
 
@@ -19,16 +21,16 @@ typedef struct side {
     struct event *writable;
     char *held; /* bytes for this side that it did not take yet */
     size_t held_n, held_at;
-    bool ended; /* nothing more comes from this side    */
-    bool shut;  /* we said so to this side              */
+    bool shut; /* we told this side that no more will come */
 } side;
 
 struct conn {
     conn *next, **at;
     stk_relay *relay;
-    side sides[2]; /* 0 = the command's, 1 = the proxy's */
-    struct event *again;
+    side sides[2];       /* 0 = the command's, 1 = the proxy's */
+    struct event *again; /* the next try to dial, or the end of lingering */
     int tries;
+    bool discard; /* one side is gone: what the other still sends goes nowhere */
 };
 
 struct stk_relay {
@@ -98,34 +100,81 @@ static void hold(side *to, const char *p, size_t n)
     event_del(other(to)->readable);
 }
 
+static void on_linger_over(evutil_socket_t fd, short what, void *arg)
+{
+    conn_free(arg);
+}
+
+/* Not a half-close: the peer has closed its socket. (Of a TCP peer that shows only in a later error.) */
+static bool is_gone(int fd)
+{
+    struct pollfd at = {.fd = fd};
+    return poll(&at, 1, 0) == 1 && (at.revents & POLLHUP);
+}
+
+/* `from` is gone and the other side was told. That one may still be sending: closing at once would reset it
+ * and could take from it what it has not read yet. */
+static void linger(side *from)
+{
+    conn *c = from->conn;
+    c->discard = true;
+    if (from->held) {
+        free(STK_TAKE(from->held));
+        event_del(from->writable);
+        event_add(other(from)->readable, NULL);
+    }
+    struct timeval tv = stk_span_timeval(stk_ms(LINGER_MS));
+    if (c->again)
+        event_free(c->again);
+    c->again = evtimer_new(c->relay->base, on_linger_over, c);
+    evtimer_add(c->again, &tv);
+}
+
+static void end_of(side *from)
+{
+    bool gone = is_gone(from->fd);
+    event_del(from->readable);
+    if (from->conn->discard)
+        conn_free(from->conn);
+    else if (pass_end(other(from)) && gone)
+        linger(from);
+}
+
+/* False when nothing more is to be read now. */
+static bool pass(side *from, const char *p, size_t n)
+{
+    side *to = other(from);
+    if (from->conn->discard)
+        return true;
+    ssize_t sent = send(to->fd, p, n, MSG_NOSIGNAL);
+    if (failed(sent)) {
+        conn_free(from->conn);
+        return false;
+    }
+    size_t took = sent > 0 ? (size_t)sent : 0;
+    if (took == n)
+        return true;
+    hold(to, p + took, n - took);
+    return false;
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
-    side *from = arg, *to = other(from);
+    side *from = arg;
     char *chunk = from->conn->relay->chunk;
     for (int turn = 0; turn < TURNS; turn++) {
         ssize_t n = read(from->fd, chunk, CHUNK);
-        if (failed(n)) {
-            conn_free(from->conn);
+        if (n < 0) {
+            if (failed(n))
+                conn_free(from->conn);
             return;
         }
-        if (n < 0)
-            return;
         if (n == 0) {
-            from->ended = true;
-            event_del(from->readable);
-            pass_end(to);
+            end_of(from);
             return;
         }
-        ssize_t sent = send(to->fd, chunk, (size_t)n, MSG_NOSIGNAL);
-        if (failed(sent)) {
-            conn_free(from->conn);
+        if (!pass(from, chunk, (size_t)n))
             return;
-        }
-        size_t took = sent > 0 ? (size_t)sent : 0;
-        if (took < (size_t)n) {
-            hold(to, chunk + took, (size_t)n - took);
-            return;
-        }
     }
 }
 

@@ -157,7 +157,7 @@ class Runtime:
         self.mode = mode
         if mode == "pid1":
             user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
-            command = ["unshare", *user, "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *command]
+            command = ["unshare", *user, "--pid", "--fork", "--mount-proc", *command]
         self.log = open(self.dir / "log", "wb")
         self.proc = subprocess.Popen(command, stdin=stdin, stdout=self.log, stderr=self.log, env=env,
                                      pass_fds=pass_fds, preexec_fn=preexec, start_new_session=True)
@@ -206,16 +206,23 @@ class Runtime:
         os.kill(self.pid, signal.SIGKILL)
 
     def stop(self):
-        if self.proc.poll() is None:
-            self.proc.terminate() if self.mode == "plain" else self.proc.kill()
         try:
-            self.proc.wait(10)
-        finally:
             if self.proc.poll() is None:
-                self.proc.kill()
-                self.proc.wait()
+                os.kill(self.pid, signal.SIGTERM)
+            self.proc.wait(10)
+        except (subprocess.TimeoutExpired, OSError, IndexError):
+            self.kill_hard()
+        finally:
             self.log.close()
             shutil.rmtree(self.dir, ignore_errors=True)
+
+    def kill_hard(self):
+        try:
+            self.kill()
+        except (OSError, IndexError):
+            pass
+        self.proc.kill()
+        self.proc.wait()
 
     def __enter__(self):
         return self

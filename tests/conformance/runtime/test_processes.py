@@ -183,13 +183,14 @@ def test_a_fork_bomb_leaves_the_runtime_serving(start, mode, neighbour):
     wait_until(lambda: not runtime.below(), 2, "nothing is left")
 
 
-def test_no_process_to_be_had_is_503_and_may_be_tried_again(start):
+def test_no_process_to_be_had_is_503_and_may_be_tried_again(start, marker):
     if os.geteuid() != 0:
         pytest.fail("this test needs root to have a user of its own")
     runtime = start("pid1", uid=65000 + os.getpid() % 500, wrap=["prlimit", "--nproc=3"])
     with runtime.client() as client, runtime.client() as other:
-        other.send("POST", "/execute", {"command": ["sleep", "1"]})
-        reply = wait_until(lambda: (r := client.call("POST", "/execute", {"command": ["true"]})).status != 200 and r)
+        other.send("POST", "/execute", {"command": ["sleep", "1", marker]})
+        wait_until(lambda: processes_with(f"sleep 1 {marker}"))
+        reply = client.call("POST", "/execute", {"command": ["true"]})
         assert reply.status == 503 and reply.headers["retry-after"] == "1"
         assert "no process could be started" in reply.json["detail"]
         assert other.read().json["exit_code"] == 0
@@ -210,26 +211,28 @@ def memory_group():
     return group
 
 
-@pytest.mark.parametrize("mode", ["plain", "pid1"])
-def test_out_of_memory_is_told_and_the_runtime_survives(start, mode):
+@pytest.fixture
+def limited():
     group = memory_group()
-    try:
-        runtime = start(mode, preexec=lambda: (group / "cgroup.procs").write_text("0"))
-        with runtime.client() as client:
-            end = client.python("b = bytearray(1 << 30)\nfor i in range(0, len(b), 4096): b[i] = 1")
-            assert (end["exit_code"], end["signal"], end["oom_killed"]) == (137, 9, True)
-            end = client.execute(["sh", "-c", f"{PYTHON} -c 'b = bytearray(1 << 30)'; exit 4"])
-            assert (end["exit_code"], end["oom_killed"]) == (4, True)
-            end = client.python("import resource;resource.setrlimit(resource.RLIMIT_AS,(1<<26,1<<26));b=bytearray(1<<30)")
-            assert (end["exit_code"], end["oom_killed"]) == (1, False) and "MemoryError" in end["stderr"]
-            end = client.execute(["sh", "-c", "kill -9 $$"])
-            assert (end["exit_code"], end["oom_killed"]) == (137, False)
-            assert client.execute(["cat", "/proc/self/oom_score_adj"])["stdout"] == "1000\n"
-        assert pathlib.Path(f"/proc/{runtime.pid}/oom_score_adj").read_text() == "0\n"
-        runtime.stop()
-    finally:
-        wait_until(lambda: not (group / "cgroup.procs").read_text(), 5, "the group is empty")
-        group.rmdir()
+    yield group
+    wait_until(lambda: not (group / "cgroup.procs").read_text(), 5, "the group is empty")
+    group.rmdir()
+
+
+@pytest.mark.parametrize("mode", ["plain", "pid1"])
+def test_out_of_memory_is_told_and_the_runtime_survives(limited, start, mode):
+    runtime = start(mode, preexec=lambda: (limited / "cgroup.procs").write_text("0"))
+    with runtime.client() as client:
+        end = client.python("b = bytearray(1 << 30)\nfor i in range(0, len(b), 4096): b[i] = 1")
+        assert (end["exit_code"], end["signal"], end["oom_killed"]) == (137, 9, True)
+        end = client.execute(["sh", "-c", f"{PYTHON} -c 'b = bytearray(1 << 30)'; exit 4"])
+        assert (end["exit_code"], end["oom_killed"]) == (4, True)
+        end = client.python("import resource;resource.setrlimit(resource.RLIMIT_AS,(1<<26,1<<26));b=bytearray(1<<30)")
+        assert (end["exit_code"], end["oom_killed"]) == (1, False) and "MemoryError" in end["stderr"]
+        end = client.execute(["sh", "-c", "kill -9 $$"])
+        assert (end["exit_code"], end["oom_killed"]) == (137, False)
+        assert client.execute(["cat", "/proc/self/oom_score_adj"])["stdout"] == "1000\n"
+    assert pathlib.Path(f"/proc/{runtime.pid}/oom_score_adj").read_text() == "0\n"
 
 
 def test_the_runtime_stops_on_sigterm_and_takes_everything_with_it(start, marker):
