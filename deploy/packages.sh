@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs Debian packages: deploy/packages.sh build|run|test [...]. The one list of what Stockade needs.
+# Installs Debian packages: deploy/packages.sh build|run|demo|test [...]. The one list of what Stockade needs.
 set -euo pipefail
 
 build="build-essential cmake ninja-build pkg-config ccache libevent-dev libssl-dev libcjson-dev libyaml-dev libsqlite3-dev
   libcurl4-openssl-dev libseccomp-dev libcap-dev libcmocka-dev"
 run="crun runc uidmap python3 ca-certificates"
+demo="python3-pip"
 test="python3-pytest python3-venv python3-pip clang-14 clang-format-14 libclang-rt-14-dev curl jq iproute2 nftables procps
   debootstrap strace git"
 
@@ -13,8 +14,9 @@ for kind in "${@:-build}"; do
   case $kind in
     build) wanted+=" $build" ;;
     run) wanted+=" $run" ;;
+    demo) wanted+=" $demo" ;;
     test) wanted+=" $test" ;;
-    *) echo "usage: deploy/packages.sh [build|run|test]..." >&2; exit 2 ;;
+    *) echo "usage: deploy/packages.sh [build|run|demo|test]..." >&2; exit 2 ;;
   esac
 done
 
