@@ -1,7 +1,5 @@
 #include "proto/http/client_impl.h"
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #define BODY_BUFFER  (64u << 10)
@@ -267,12 +265,11 @@ void stk__conn_limits(stk_http_conn *conn, const stk_http_conn_limits *limits)
 int stk_http_conn_new(struct event_base *base, int fd, const stk_http_conn_limits *limits,
                       const stk_http_conn_ops *ops, void *arg, stk_http_conn **ret, stk_err *err)
 {
-    int on = 1, domain = AF_UNSPEC;
+    int domain = AF_UNSPEC;
     socklen_t n = sizeof domain;
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0)
         return stk_err_errno(err, errno, "take a connection");
-    if (domain == AF_INET || domain == AF_INET6)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    stk__io_tcp_options(fd, domain);
     stk_http_conn *conn = stk_xcalloc(1, sizeof *conn);
     conn->ops = ops;
     conn->arg = arg;

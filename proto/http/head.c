@@ -84,21 +84,46 @@ static stk_head_fault parse_version(stk__parse *parse, stk_str s, stk_head_fault
     return STK_HEAD_OK;
 }
 
+static bool is_alpha(char c)
+{
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'z';
+}
+
+/* A scheme without its "//", unlike an authority, whose colon has digits after it. */
+static bool is_scheme(stk_str target, const char *colon)
+{
+    const char *after = colon + 1;
+    bool port = after < target.p + target.n && *after >= '0' && *after <= '9';
+    return colon != target.p && is_alpha(target.p[0]) && !port &&
+           !memchr(target.p, '/', (size_t)(colon - target.p));
+}
+
 /* Which of the four forms of RFC 9112 section 3.2 it may be; what it names is for the caller to judge. */
-static bool target_form_ok(stk_str method, stk_str target)
+static stk_head_fault target_form(stk_str method, stk_str target)
 {
     if (stk_str_eq(method, STK_STR("CONNECT")))
-        return !memchr(target.p, '/', target.n) && !memchr(target.p, '@', target.n) &&
-               !memchr(target.p, '?', target.n);
+        return memchr(target.p, '/', target.n) || memchr(target.p, '@', target.n) ||
+                       memchr(target.p, '?', target.n)
+                   ? STK_HEAD_TARGET
+                   : STK_HEAD_OK;
     if (target.p[0] == '/')
-        return true;
+        return STK_HEAD_OK;
     if (target.n == 1 && target.p[0] == '*')
-        return stk_str_eq(method, STK_STR("OPTIONS")) || stk_str_eq(method, STK_STR("PRI"));
+        return stk_str_eq(method, STK_STR("OPTIONS")) ? STK_HEAD_OK : STK_HEAD_TARGET;
     const char *colon = memchr(target.p, ':', target.n);
-    if (!colon || colon == target.p || (size_t)(target.p + target.n - colon) < 4)
-        return false;
-    return colon[1] == '/' && colon[2] == '/' &&
-           stk_is_token(stk_str_n(target.p, (size_t)(colon - target.p)));
+    if (!colon || !is_scheme(target, colon))
+        return STK_HEAD_TARGET;
+    bool slashes = target.p + target.n - colon > 3 && colon[1] == '/' && colon[2] == '/';
+    return slashes ? STK_HEAD_OK : STK_HEAD_SCHEME;
+}
+
+static bool is_printing(stk_str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((uint8_t)s.p[i] <= ' ' || (uint8_t)s.p[i] >= 0x7f)
+            return false;
+    return true;
 }
 
 static stk_head_fault parse_request_line(stk__parse *parse, stk_str line)
@@ -113,17 +138,19 @@ static stk_head_fault parse_request_line(stk__parse *parse, stk_str line)
     stk_str rest = {sp + 1, line.n - head->method.n - 1};
     const char *end = memrchr(rest.p, ' ', rest.n);
     if (!end)
-        return stk__fail(parse, STK_HEAD_REQUEST_LINE, "the request line has no HTTP version");
+        return stk__fail(parse, STK_HEAD_VERSION, "the request line has no HTTP version");
     head->target = stk_str_n(rest.p, (size_t)(end - rest.p));
     stk_str version = {end + 1, rest.n - head->target.n - 1};
     stk_head_fault fault = parse_version(parse, version, STK_HEAD_REQUEST_LINE);
     if (fault)
         return fault;
-    if (head->target.n == 0 || memchr(head->target.p, ' ', head->target.n))
-        return stk__fail(parse, STK_HEAD_REQUEST_LINE, "the request line has blanks in the wrong places");
-    if (!stk__all(head->target, STK__C_TARGET) || !target_form_ok(head->method, head->target))
-        return stk__fail(parse, STK_HEAD_TARGET, "the request target is malformed");
-    return STK_HEAD_OK;
+    if (head->target.n == 0 || !is_printing(head->target))
+        return stk__fail(parse, STK_HEAD_REQUEST_LINE,
+                         "blanks, control bytes or none at all where the target goes");
+    if (!stk__all(head->target, STK__C_TARGET))
+        return stk__fail(parse, STK_HEAD_TARGET, "the request target holds a character that it must not");
+    fault = target_form(head->method, head->target);
+    return fault ? stk__fail(parse, fault, "the request target has none of the four forms") : STK_HEAD_OK;
 }
 
 static stk_head_fault parse_status_line(stk__parse *parse, stk_str line)

@@ -19,7 +19,7 @@ typedef enum stk_framing {
 
 /* Why a head was refused; each has a stable text (used as the proxy's reason code and in error bodies). */
 #define STK_HEAD_FAULTS(X)                                                                                   \
-    X(REQUEST_LINE, "bad_request",      400)                                                                 \
+    X(REQUEST_LINE, "bad_request_line", 400)                                                                 \
     X(TARGET,       "bad_target",       400)                                                                 \
     X(VERSION,      "bad_request",      505)                                                                 \
     X(FIELD,        "bad_request",      400)                                                                 \
@@ -27,7 +27,8 @@ typedef enum stk_framing {
     X(FRAMING,      "bad_framing",      400)                                                                 \
     X(CODING,       "bad_framing",      501)                                                                 \
     X(TOO_LARGE,    "head_too_large",   431)                                                                 \
-    X(STATUS_LINE,  "bad_response",     502)
+    X(STATUS_LINE,  "bad_response",     502)                                                                 \
+    X(SCHEME,       "bad_scheme",       400)
 typedef enum stk_head_fault {
     STK_HEAD_OK = 0,
 #define X(sym, text, status) STK_HEAD_##sym,

@@ -1,6 +1,8 @@
 #include "proto/http/io.h"
 #include <errno.h>
 #include <event2/buffer.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -44,6 +46,18 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     }
     io->deadline.ns = INT64_MAX;
     io->turn(io->arg, STK__IO_TIME);
+}
+
+void stk__io_tcp_options(int fd, int family)
+{
+    int on = 1, idle = 1, every = 1, probes = 3;
+    if (family != AF_INET && family != AF_INET6)
+        return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
 void stk__io_init(stk__io *io, struct event_base *base, int fd, void (*turn)(void *arg, unsigned what),

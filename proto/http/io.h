@@ -46,6 +46,8 @@ typedef struct stk__io {
     int error; /* errno of the failure; 0 when a file was shorter than promised */
 } stk__io;
 
+/* No delay, keep-alive of 1 s x 3; nothing for other families than AF_INET and AF_INET6. */
+void stk__io_tcp_options(int fd, int family);
 /* Takes the descriptor. Nothing is watched yet. */
 void stk__io_init(stk__io *io, struct event_base *base, int fd, void (*turn)(void *arg, unsigned what),
                   void *arg);

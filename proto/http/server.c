@@ -1,7 +1,6 @@
 #include "proto/http/server_impl.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
 
@@ -136,30 +135,13 @@ int stk_http_server_new(struct event_base *base, const stk_http_limits *limits, 
     return 0;
 }
 
-/* Accepted sockets inherit these on Linux. */
-static void set_tcp_options(int fd)
-{
-    int on = 1, idle = 1, every = 1, probes = 3;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-}
-
-static bool is_inet(const struct sockaddr *addr)
-{
-    return addr->sa_family == AF_INET || addr->sa_family == AF_INET6;
-}
-
 int stk_http_server_listen(stk_http_server *server, int fd, stk_err *err)
 {
     struct sockaddr_storage addr = {0};
     socklen_t n = sizeof addr;
     if (getsockname(fd, (struct sockaddr *)&addr, &n) < 0)
         return stk_err_errno(err, errno, "listen");
-    if (is_inet((struct sockaddr *)&addr))
-        set_tcp_options(fd);
+    stk__io_tcp_options(fd, addr.ss_family); /* accepted sockets inherit them on Linux */
     stk__listener *l = stk_xcalloc(1, sizeof *l);
     *l = (stk__listener){.next = server->listeners, .server = server, .fd = fd};
     event_assign(&l->ev, server->base, fd, EV_READ | EV_PERSIST, on_accept, l);
@@ -184,8 +166,7 @@ int stk_http_server_adopt(stk_http_server *server, int fd, void (*on_close)(void
         return stk_err_errno(err, errno, "adopt a connection");
     if (getpeername(fd, (struct sockaddr *)&addr, &n) < 0)
         return stk_err_errno(err, errno, "adopt a connection");
-    if (is_inet((struct sockaddr *)&addr))
-        set_tcp_options(fd);
+    stk__io_tcp_options(fd, addr.ss_family);
     stk__adopted adopted = {on_close, arg};
     stk__conn_new(server, fd, (const struct sockaddr *)&addr, &adopted);
     return 0;

@@ -33,7 +33,7 @@ static bool has_no_body(int status)
 
 static stk_framing choose_framing(const stk_http_x *x, int status, uint64_t length)
 {
-    if (status == 204)
+    if (has_no_body(status))
         return STK_FRAMING_NONE;
     if (length != UINT64_MAX)
         return STK_FRAMING_LENGTH;

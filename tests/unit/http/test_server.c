@@ -182,7 +182,7 @@ static const struct {
     const char *status, *code;
 } refusals[] = {
     {"no Host", STK_STR("GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 400", "bad_request"},
-    {"HTTP/0.9", STK_STR("GET /\r\n"), "HTTP/1.1 400", "bad_request"},
+    {"HTTP/0.9", STK_STR("GET /\r\n"), "HTTP/1.1 505", "bad_request"},
     {"HTTP/2 preface", STK_STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "HTTP/1.1 505", "bad_request"},
     {"both lengths",
      STK_STR("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\nTransfer-Encoding: "
