@@ -37,7 +37,11 @@ static void a_malformed_request_is_a_record_too(void **state)
     rec.port = 0;
     assert_int_equal(stk_egress_encode(&rec, &out, NULL), 0);
     assert_int_equal(stk_egress_decode(stk_buf_view(&out), &back, NULL), 0);
-    assert_memory_equal(&rec, &back, sizeof(rec));
+    assert_string_equal(back.host, "");
+    assert_string_equal(back.method, "");
+    assert_string_equal(back.run, "");
+    assert_string_equal(back.reason, rec.reason);
+    assert_int_equal(back.port, 0);
 }
 
 static void a_record_that_lies_is_neither_written_nor_read(void **state)
