@@ -5,7 +5,8 @@
  * How to call: allocate the operation's struct with its _new function, fill `in`, call stk_state_call. The port owns it
  * from then on; `done` is called once on the loop given at open, never from inside the call, and the struct is freed after it
  * returns. op->rc is 0 or a negative code with op->err; outcome members say what a whole decision came to: a lost race is
- * an outcome, not an error. Leases use the adapter's own clock (CLOCK_BOOTTIME and the boot id; Redis TIME).
+ * an outcome, not an error. Operations called from one loop happen in the order of their calls (RUN_LIST sees at least what was answered
+ * before it was called). Leases use the adapter's own clock (CLOCK_BOOTTIME and the boot id; Redis TIME).
  *
  * Runs: every change of a run's state notifies "run/<id>"; capacity that becomes free notifies "capacity"; records to a lane notify nothing (the
  * bus does). Whoever wins a terminal state writes `finished` into the outbox in the same operation and publishes it; a sweeper publishes

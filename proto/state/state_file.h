@@ -1,4 +1,6 @@
-/* Inside the SQLite adapter: the file with its writer thread, and the handles of the loops. */
+/* Inside the SQLite adapter: the file with its two threads, and the handles of the loops. Everything runs on
+ * the writer, in order of the calls; only RUN_LIST, which may have to walk a million rows, has a thread and a
+ * connection of its own. */
 #ifndef STK_STATE_STATE_FILE_H
 #define STK_STATE_STATE_FILE_H
 
@@ -36,23 +38,33 @@ static inline stk_op *stk__ops_pop(stk_op_queue_list *list)
 
 typedef struct stk_handle stk_handle;
 
-struct stk_state_file {
-    stk_sdb sdb; /* of the writer's thread once it runs */
-    stk_db_checkpointer *checkpointer;
-    stk_mono (*clock)(void *arg);
-    void *clock_arg;
+/* A thread with its connection and its queue. */
+typedef struct stk_state_thread {
+    stk_state_file *file;
+    stk_sdb sdb; /* the thread's, once it runs */
+    bool reader;
     pthread_t thread;
+    bool started;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     stk_op_queue_list queue; /* op->adapter = its handle */
-    stk_handle *handles;
     bool waiting, stop;
+} stk_state_thread;
+
+struct stk_state_file {
+    stk_state_thread writer, reader;
+    stk_db_checkpointer *checkpointer;
+    stk_mono (*clock)(void *arg);
+    void *clock_arg;
+    pthread_mutex_t lock; /* of the handles; taken before a handle's own */
+    stk_handle *handles;
     atomic_bool ready;
 };
 
-void *stk__writer_run(void *file);
+/* False: too many wait. */
+bool stk__thread_push(stk_state_file *file, stk_op *op);
 
-/* From the writer's thread: `done` operations (of any handle) and notes to whoever waits for them. */
+/* From either thread: `done` operations (of any handle) and notes to whoever waits for them. */
 void stk__deliver(stk_state_file *file, stk_op_queue_list *done, const stk_note_name *notes, size_t nnotes);
 
 #endif

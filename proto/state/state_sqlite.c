@@ -153,16 +153,8 @@ static stk_handle *handle_of(stk_state *st)
 static void handle_call(stk_state *st, stk_op *op)
 {
     stk_handle *h = handle_of(st);
-    stk_state_file *file = h->file;
     op->adapter = h;
-    pthread_mutex_lock(&file->lock);
-    bool room = file->queue.n < STK_STATE_QUEUE;
-    if (room)
-        stk__ops_push(&file->queue, op);
-    if (file->waiting)
-        pthread_cond_signal(&file->wake);
-    pthread_mutex_unlock(&file->lock);
-    if (room)
+    if (stk__thread_push(h->file, op))
         return;
     op->rc = stk_err_set(&op->err, STK_E_BUSY, "%d operations wait for state", STK_STATE_QUEUE);
     pthread_mutex_lock(&h->lock);

@@ -12,12 +12,12 @@ static stk_mono real_clock(void *arg)
 }
 
 /* 0, or negative when the whole group must go: it failed after it had written something. */
-static int run_one(stk_state_file *file, stk_op *op)
+static int run_one(stk_state_thread *th, stk_op *op)
 {
-    stk_sdb *db = &file->sdb;
+    stk_sdb *db = &th->sdb;
     sqlite3_int64 before = sqlite3_total_changes64(db->db);
     db->err = &op->err;
-    db->now = file->clock(file->clock_arg).ns;
+    db->now = th->file->clock(th->file->clock_arg).ns;
     op->rc = operations[op->kind](db, op);
     bool wrote = sqlite3_total_changes64(db->db) != before;
     return op->rc < 0 && (wrote || sqlite3_get_autocommit(db->db)) ? op->rc : 0;
@@ -33,99 +33,135 @@ static void fail_all(stk_op_queue_list *group, const stk_err *why)
     }
 }
 
-/* One transaction for all of them. When it fails, none of them happened. */
-static void run_group(stk_state_file *file, stk_op_queue_list *group)
+static void roll_back(stk_state_thread *th, stk_op_queue_list *group, const stk_err *why)
 {
-    stk_sdb *db = &file->sdb;
+    stk_sdb *db = &th->sdb;
+    stk_err ignored = {0};
+    stk_db_rollback(db->db);
+    fail_all(group, why);
+    db->nnotes = 0;
+    db->err = &ignored;
+    if (!th->reader && stk__meta_load(db) < 0)
+        db->open = false;
+}
+
+/* One transaction for all of them. When it fails, none of them happened. */
+static void run_group(stk_state_thread *th, stk_op_queue_list *group)
+{
+    stk_sdb *db = &th->sdb;
     stk_err err = {0};
     db->err = &err;
     db->nnotes = 0;
-    int rc = STK_SQL_DO(db, "BEGIN IMMEDIATE");
+    int rc = th->reader ? STK_SQL_DO(db, "BEGIN") : STK_SQL_DO(db, "BEGIN IMMEDIATE");
     for (stk_op *op = group->first; rc == 0 && op; op = op->next)
-        if ((rc = run_one(file, op)) < 0)
+        if ((rc = run_one(th, op)) < 0)
             err = op->err;
     db->err = &err;
     if (rc == 0)
         rc = STK_SQL_DO(db, "COMMIT");
-    if (rc < 0) {
-        stk_err ignored = {0};
-        stk_db_rollback(db->db);
-        fail_all(group, &err);
-        db->nnotes = 0;
-        db->err = &ignored;
-        if (stk__meta_load(db) < 0)
-            db->open = false;
-    }
+    if (rc < 0)
+        roll_back(th, group, &err);
     db->err = NULL;
-    atomic_store(&file->ready, rc == 0);
+    if (!th->reader)
+        atomic_store(&th->file->ready, rc == 0);
 }
 
-static bool take_group(stk_state_file *file, stk_op_queue_list *group)
+static bool take_group(stk_state_thread *th, stk_op_queue_list *group)
 {
     stk__ops_init(group);
-    pthread_mutex_lock(&file->lock);
-    while (!file->queue.n && !file->stop) {
-        file->waiting = true;
-        pthread_cond_wait(&file->wake, &file->lock);
+    pthread_mutex_lock(&th->lock);
+    while (!th->queue.n && !th->stop) {
+        th->waiting = true;
+        pthread_cond_wait(&th->wake, &th->lock);
     }
-    file->waiting = false;
-    while (file->queue.n && group->n < STK_STATE_GROUP)
-        stk__ops_push(group, stk__ops_pop(&file->queue));
-    pthread_mutex_unlock(&file->lock);
+    th->waiting = false;
+    while (th->queue.n && group->n < STK_STATE_GROUP)
+        stk__ops_push(group, stk__ops_pop(&th->queue));
+    pthread_mutex_unlock(&th->lock);
     return group->n > 0;
 }
 
-void *stk__writer_run(void *arg)
+static void *thread_run(void *arg)
 {
-    stk_state_file *file = arg;
+    stk_state_thread *th = arg;
     stk_op_queue_list group;
-    while (take_group(file, &group)) {
-        run_group(file, &group);
-        stk__deliver(file, &group, (const stk_note_name *)file->sdb.notes, file->sdb.nnotes);
-        stk_db_checkpointer_assist(file->checkpointer);
+    while (take_group(th, &group)) {
+        run_group(th, &group);
+        stk__deliver(th->file, &group, (const stk_note_name *)th->sdb.notes, th->sdb.nnotes);
+        if (!th->reader)
+            stk_db_checkpointer_assist(th->file->checkpointer);
     }
     return NULL;
 }
 
-static stk_db_spec spec_of(const char *path)
+bool stk__thread_push(stk_state_file *file, stk_op *op)
 {
-    return (stk_db_spec){.path = path,
-                         .fast = true,
-                         .page_size = 4096,
-                         .application_id = 0x53544b53,
-                         .version = 1,
-                         .schema = stk__state_schema};
+    stk_state_thread *th = op->kind == STK_OP_RUN_LIST ? &file->reader : &file->writer;
+    pthread_mutex_lock(&th->lock);
+    bool room = th->queue.n < STK_STATE_QUEUE;
+    if (room)
+        stk__ops_push(&th->queue, op);
+    if (th->waiting)
+        pthread_cond_signal(&th->wake);
+    pthread_mutex_unlock(&th->lock);
+    return room;
 }
 
-static int start(stk_state_file *file, const char *path, const char *boot, stk_err *err)
+static void thread_init(stk_state_thread *th, stk_state_file *file, bool reader)
 {
-    stk_db_spec spec = spec_of(path);
-    stk_sdb *db = &file->sdb;
-    int rc = stk_db_open(&spec, &db->db, err);
-    if (rc < 0)
-        return rc;
+    th->file = file;
+    th->reader = reader;
+    pthread_mutex_init(&th->lock, NULL);
+    pthread_cond_init(&th->wake, NULL);
+    stk__ops_init(&th->queue);
+}
+
+static int thread_start(stk_state_thread *th, stk_err *err)
+{
+    int sys = pthread_create(&th->thread, NULL, thread_run, th);
+    th->started = sys == 0;
+    return sys ? stk_err_errno(err, sys, "start a thread of state") : 0;
+}
+
+static void thread_done(stk_state_thread *th)
+{
+    pthread_mutex_lock(&th->lock);
+    th->stop = true;
+    pthread_cond_signal(&th->wake);
+    pthread_mutex_unlock(&th->lock);
+    if (th->started)
+        pthread_join(th->thread, NULL);
+    pthread_cond_destroy(&th->wake);
+    pthread_mutex_destroy(&th->lock);
+}
+
+/* Which boot the file is of is settled before anybody can ask. */
+static int begin_boot(stk_sdb *db, const char *boot, stk_err *err)
+{
     db->err = err;
     db->now = stk_mono_now().ns;
-    rc = stk_db_exec(db->db, "BEGIN IMMEDIATE", err);
+    int rc = stk_db_exec(db->db, "BEGIN IMMEDIATE", err);
     if (rc == 0)
         rc = stk__meta_start(db, boot);
     if (rc == 0)
         rc = stk_db_exec(db->db, "COMMIT", err);
     stk_db_rollback(db->db);
-    if (rc < 0 || (rc = stk_db_checkpointer_start(&spec, db->db, &file->checkpointer, err)) < 0)
-        return rc;
-    int sys = pthread_create(&file->thread, NULL, stk__writer_run, file);
-    return sys ? stk_err_errno(err, sys, "start the writer of %s", path) : 0;
+    return rc;
 }
 
-static void free_all(stk_state_file *file)
+static int start(stk_state_file *file, const char *path, const char *boot, stk_err *err)
 {
-    stk_db_checkpointer_stop(file->checkpointer);
-    stk_db_close(file->sdb.db);
-    free(file->sdb.notes);
-    pthread_cond_destroy(&file->wake);
-    pthread_mutex_destroy(&file->lock);
-    free(file);
+    stk_db_spec spec = {.path = path,
+                        .fast = true,
+                        .page_size = 4096,
+                        .application_id = 0x53544b53,
+                        .version = 1,
+                        .schema = stk__state_schema};
+    if (stk_db_open(&spec, &file->writer.sdb.db, err) < 0 || begin_boot(&file->writer.sdb, boot, err) < 0 ||
+        stk_db_checkpointer_start(&spec, file->writer.sdb.db, &file->checkpointer, err) < 0 ||
+        stk_db_open(&spec, &file->reader.sdb.db, err) < 0 || thread_start(&file->writer, err) < 0)
+        return -(int)err->code;
+    return thread_start(&file->reader, err);
 }
 
 int stk_state_file_open_boot(const char *path, const char *boot_id, stk_state_file **ret, stk_err *err)
@@ -134,12 +170,12 @@ int stk_state_file_open_boot(const char *path, const char *boot_id, stk_state_fi
     stk_state_file *file = stk_xcalloc(1, sizeof(*file));
     file->clock = real_clock;
     pthread_mutex_init(&file->lock, NULL);
-    pthread_cond_init(&file->wake, NULL);
-    stk__ops_init(&file->queue);
+    thread_init(&file->writer, file, false);
+    thread_init(&file->reader, file, true);
     atomic_store(&file->ready, true);
     int rc = start(file, path, boot_id, err ? err : &own);
     if (rc < 0) {
-        free_all(file);
+        stk_state_file_close(file);
         return rc;
     }
     *ret = file;
@@ -161,10 +197,13 @@ void stk_state_file_close(stk_state_file *file)
 {
     if (!file)
         return;
-    pthread_mutex_lock(&file->lock);
-    file->stop = true;
-    pthread_cond_signal(&file->wake);
-    pthread_mutex_unlock(&file->lock);
-    pthread_join(file->thread, NULL);
-    free_all(file);
+    thread_done(&file->reader);
+    thread_done(&file->writer);
+    stk_db_checkpointer_stop(file->checkpointer);
+    stk_db_close(file->reader.sdb.db);
+    stk_db_close(file->writer.sdb.db);
+    free(file->reader.sdb.notes);
+    free(file->writer.sdb.notes);
+    pthread_mutex_destroy(&file->lock);
+    free(file);
 }

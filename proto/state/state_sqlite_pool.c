@@ -1,5 +1,5 @@
-/* A sandbox that was taken, dropped, or whose worker's incarnation ended stays as a mark for an hour: a put that
- * comes twice, or late, never brings it back. */
+/* A sandbox that was taken, dropped, or whose worker's incarnation ended stays as a mark for an hour: a put
+ * that comes twice, or late, never brings it back. */
 #include "proto/state/state_sdb.h"
 
 static int is_his(stk_sdb *db, const stk_pool_row *row, bool *ret)

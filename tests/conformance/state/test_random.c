@@ -81,8 +81,10 @@ static void ended(model *m, mrun *run)
     assert_int_equal(run->ended, 1);
 }
 
-static void give(model *m, const char *sandbox)
+static void give(model *m, const char *id)
 {
+    char sandbox[STK_ID_SIZE];
+    TEXT(sandbox, id); /* ID() uses its places again */
     for (int i = 1; i <= m->sandboxes; i++)
         if (strcmp(sandbox, ID(name_of("sbx", i))) == 0) {
             assert_false(m->given[i]);
