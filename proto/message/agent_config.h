@@ -19,9 +19,10 @@ void stk__agent_config_free(stk_agent_config *agent);
 /* Bytewise; a prefix comes first. */
 int stk__str_order(stk_str a, stk_str b);
 void stk__strv_write(stk_jw *w, const char *key, const stk_strv *v);
-/* Walks an object whose keys are names: each key must pass `ok` (else `rule` is the error's text), then `each`. Errors
- * get "/key" before their pointer. */
-int stk__named_read(stk_jv v, bool (*ok)(stk_str), const char *rule, int (*each)(stk_str name, stk_jv v, void *arg, stk_err *err),
-                    void *arg, stk_err *err) STK_MUST_USE;
+/* Walks an object whose keys are names: each key must pass `ok` (else `rule` is the error's text), then
+ * `each`. Errors get "/key" before their pointer. */
+int stk__named_read(stk_jv v, bool (*ok)(stk_str), const char *rule,
+                    int (*each)(stk_str name, stk_jv v, void *arg, stk_err *err), void *arg,
+                    stk_err *err) STK_MUST_USE;
 
 #endif

@@ -6,16 +6,16 @@
 
 typedef struct stk_assignment {
     int64_t v;
-    char kind[8];                    /* "assign" | "cancel" | "plan" */
-    char assignment[STK_ID_SIZE];    /* "asg-…", random, made by the scheduler                        */
+    char kind[8];                 /* "assign" | "cancel" | "plan" */
+    char assignment[STK_ID_SIZE]; /* "asg-…", random, made by the scheduler                        */
     char run[STK_ID_SIZE];
     char worker[STK_WORKER_MAX];
     char incarnation[STK_ID_SIZE];
-    char sandbox[STK_ID_SIZE];       /* a warm one that was taken for it; "" = create                 */
-    char backend[STK_BACKEND_MAX];   /* chosen by the scheduler                                       */
-    int64_t attempt;                 /* 1 = first                                                     */
+    char sandbox[STK_ID_SIZE];     /* a warm one that was taken for it; "" = create                 */
+    char backend[STK_BACKEND_MAX]; /* chosen by the scheduler                                       */
+    int64_t attempt;               /* 1 = first                                                     */
     stk_wall assigned;
-    stk_bytes request;               /* the whole request as it stood on stk.requests (JSON)          */
+    stk_bytes request; /* the whole request as it stood on stk.requests (JSON)          */
 } stk_assignment;
 
 void stk_assignment_done(stk_assignment *asg);

@@ -1,5 +1,5 @@
-/* Private to proto/message: what a field table cannot say (ids, names, words), as a second table, and the one road
- * by which every message is decoded and encoded. What decode would refuse, encode refuses too. */
+/* Private to proto/message: what a field table cannot say (ids, names, words), as a second table, and the one
+ * road by which every message is decoded and encoded. What decode would refuse, encode refuses too. */
 #ifndef STK_MESSAGE_CHECK_H
 #define STK_MESSAGE_CHECK_H
 
@@ -12,8 +12,8 @@ typedef enum stk__rule {
     STK__AGENT,   /* char[]: stk_agent_ok                               */
     STK__WORD,    /* char[]: one of "a|b|c" in `arg`                    */
     STK__VISIBLE, /* char[]: no control bytes                           */
-    STK__CLEAN,   /* the same, for text of any origin: encode writes '?' for what decode would refuse, so that no verdict
-                     and no evidence is lost for its wording */
+    STK__CLEAN,   /* the same, for text of any origin: encode writes '?' for what decode would refuse, so that
+                     no verdict   and no evidence is lost for its wording */
     STK__CODE,    /* char[]: [a-z0-9_]                                  */
     STK__TRACE,   /* char[]: W3C traceparent                            */
     STK__IMAGE,   /* char[]: printable, no space, no ".." part           */
@@ -53,20 +53,21 @@ int stk__message_decode_jv(const stk__message *m, stk_jv v, void *ret, stk_err *
 int stk__message_encode(const stk__message *m, const void *in, stk_buf *out, stk_err *err) STK_MUST_USE;
 /* The object alone, unchecked but with STK__CLEAN texts made clean; "v" is always the version we write. */
 void stk__message_write(const stk__message *m, const void *in, stk_jw *w);
-/* After a failed decode: when the field at fault has a least and a greatest value, or a list of words, the error names
- * them. checks may be NULL. */
+/* After a failed decode: when the field at fault has a least and a greatest value, or a list of words, the
+ * error names them. checks may be NULL. */
 void stk__explain(const stk_field *fields, const stk__check *checks, stk_err *err);
 int stk__checks_run(const stk__check *checks, const void *in, stk_err *err) STK_MUST_USE;
 
 /* "a|b|c" holds text. */
 bool stk__word_ok(const char *words, stk_str text);
 bool stk__trace_ok(stk_str text);
-#define STK__BACKENDS     "auto|k8s|firecracker|docker|oci"
-#define STK__ISOLATIONS   "microvm|gvisor|container"
+#define STK__BACKENDS   "auto|k8s|firecracker|docker|oci"
+#define STK__ISOLATIONS "microvm|gvisor|container"
 
 /* JSON Pointer token: appends "/key" with ~ and / escaped, cut to the array. */
 void stk__pointer_add(char out[192], stk_str key);
-/* A path below /workspace: relative, no "..", ".", empty part or NUL, at most `max` bytes. NULL, or why not. */
+/* A path below /workspace: relative, no "..", ".", empty part or NUL, at most `max` bytes. NULL, or why not.
+ */
 const char *stk__path_bad(stk_str path, size_t max);
 
 /* Readers and writers for STK_F_CUSTOM: stk_bytes as base64, stk_span as whole milliseconds. */

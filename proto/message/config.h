@@ -1,5 +1,6 @@
-/* stk.config: versioned documents, per tenant: "agent-sandbox", "egress-policy", "pools", "tokens". The record's key is "<tenant>/<name>".
- * Documents are decoded into structs by the functions here; policy rules over them are in proto/policy. */
+/* stk.config: versioned documents, per tenant: "agent-sandbox", "egress-policy", "pools", "tokens". The
+ * record's key is "<tenant>/<name>". Documents are decoded into structs by the functions here; policy rules
+ * over them are in proto/policy. */
 #ifndef STK_MESSAGE_CONFIG_H
 #define STK_MESSAGE_CONFIG_H
 
@@ -44,9 +45,9 @@ typedef struct stk_agent_config {
     char backend[STK_BACKEND_MAX]; /* "" = the document's */
     char image[STK_IMAGE_MAX];
     char template_[64];
-    char tls[8];                   /* match | require | off; "" = match */
+    char tls[8]; /* match | require | off; "" = match */
     stk_agent_limits limits;
-    stk_map env;                   /* on the bus and in state: values are base64 of sealed bytes, "sealed:…" */
+    stk_map env; /* on the bus and in state: values are base64 of sealed bytes, "sealed:…" */
 } stk_agent_config;
 
 typedef struct stk_sandbox_doc {
@@ -57,15 +58,21 @@ typedef struct stk_sandbox_doc {
     size_t nagents;
 } stk_sandbox_doc; /* agents sorted by name after decode */
 void stk_sandbox_doc_done(stk_sandbox_doc *doc);
-/* From an API body or a stored document (`stored`: env values must be sealed; else clear or "unchanged"). The reason
- * member of a body is returned separately (may be NULL). Allow entries are checked by proto/policy, not here. */
-int stk_sandbox_doc_decode(stk_jv v, bool stored, stk_sandbox_doc *ret, stk_bytes *ret_reason, stk_err *err) STK_MUST_USE;
-/* `blank`: env values are written as "***" (GET, audit); else as they are. Members sorted; limits written whole. */
+/* From an API body or a stored document (`stored`: env values must be sealed; else clear or "unchanged"). The
+ * reason member of a body is returned separately (may be NULL). Allow entries are checked by proto/policy,
+ * not here. */
+int stk_sandbox_doc_decode(stk_jv v, bool stored, stk_sandbox_doc *ret, stk_bytes *ret_reason,
+                           stk_err *err) STK_MUST_USE;
+/* `blank`: env values are written as "***" (GET, audit); else as they are. Members sorted; limits written
+ * whole. */
 void stk_sandbox_doc_write(stk_jw *w, const stk_sandbox_doc *doc, bool blank);
-/* Key of a sandbox template, "tpl-…": two agents of one tenant whose sandboxes could be exchanged have the same
- * key (a hash of tenant, backend, image and limits; egress policy and env are given later, at the take). */
-void stk_template_key(const char *tenant, const char *backend, const char *image, const stk_agent_limits *limits, char out[STK_ID_SIZE]);
-const stk_agent_config *stk_sandbox_doc_agent(const stk_sandbox_doc *doc, stk_str agent); /* NULL: not listed */
+/* Key of a sandbox template, "tpl-…": two agents of one tenant whose sandboxes could be exchanged have the
+ * same key (a hash of tenant, backend, image and limits; egress policy and env are given later, at the take).
+ */
+void stk_template_key(const char *tenant, const char *backend, const char *image,
+                      const stk_agent_limits *limits, char out[STK_ID_SIZE]);
+const stk_agent_config *stk_sandbox_doc_agent(const stk_sandbox_doc *doc,
+                                              stk_str agent); /* NULL: not listed */
 
 typedef struct stk_org_scope {
     char agent[STK_AGENT_MAX]; /* "" = for all */

@@ -1,14 +1,15 @@
 /* What a worker and the runtime in a sandbox say to each other on a link, before and above HTTP.
  *
- * The runtime dials the worker's Unix socket (vsock on firecracker) as PID 1, before any command exists: 1 control link, 1 health link,
- * max_concurrent command links. On each it first sends one hello line, then serves HTTP/1.1 on it. The worker checks id and nonce before it sends anything.
- * Id and nonce reach the runtime on --token-fd as one line "ID NONCE\n".
+ * The runtime dials the worker's Unix socket (vsock on firecracker) as PID 1, before any command exists: 1
+ * control link, 1 health link, max_concurrent command links. On each it first sends one hello line, then
+ * serves HTTP/1.1 on it. The worker checks id and nonce before it sends anything. Id and nonce reach the
+ * runtime on --token-fd as one line "ID NONCE\n".
  *
  * POST /execute?stream=1 answers 200 application/x-ndjson, one JSON object a line:
  *   {"stdout":"<base64>"} {"stderr":"<base64>"}     as it is produced, until the head part of the cap is full
  *   {"gap":"stdout","bytes":N}                      N bytes were left out here; the tail follows
- *   {"exit":{"exit_code","signal","timed_out","oom_killed","truncated","duration_ms","stdout_bytes","stderr_bytes","detail"}}   always last
- * The connection ending without an exit line means: outcome unknown, never an exit code. */
+ *   {"exit":{"exit_code","signal","timed_out","oom_killed","truncated","duration_ms","stdout_bytes","stderr_bytes","detail"}}
+ * always last The connection ending without an exit line means: outcome unknown, never an exit code. */
 #ifndef STK_MESSAGE_LINK_H
 #define STK_MESSAGE_LINK_H
 
@@ -24,8 +25,8 @@ typedef struct stk_hello {
 } stk_hello;
 /* Appends the JSON object {"kind","id","nonce"} and '\n'. */
 int stk_hello_encode(const stk_hello *hello, stk_buf *out);
-/* One line without '\n'. Checks shapes (id and nonce: 1 to 39 of A-Z a-z 0-9 . _ -); whether they are the right ones is the
- * worker's to compare. */
+/* One line without '\n'. Checks shapes (id and nonce: 1 to 39 of A-Z a-z 0-9 . _ -); whether they are the
+ * right ones is the worker's to compare. */
 int stk_hello_decode(stk_str line, stk_hello *ret, stk_err *err) STK_MUST_USE;
 
 /* The body of POST /execute, both forms. */

@@ -1,5 +1,5 @@
-/* stk.requests: a run or plan request. The clear part is readable JSON; the secret part (command, env, cwd, files, stdin,
- * collect) is one sealed value bound to the clear part. Keys: run id. */
+/* stk.requests: a run or plan request. The clear part is readable JSON; the secret part (command, env, cwd,
+ * files, stdin, collect) is one sealed value bound to the clear part. Keys: run id. */
 #ifndef STK_MESSAGE_REQUEST_H
 #define STK_MESSAGE_REQUEST_H
 
@@ -40,15 +40,15 @@ typedef struct stk_request {
     char agent[STK_AGENT_MAX];
     char backend[STK_BACKEND_MAX]; /* as asked in the request or by the agent's configuration; "auto" */
     char image[STK_IMAGE_MAX];
-    int64_t priority;        /* 0..9, 9 first; default 5 */
-    stk_span timeout;        /* of the command */
+    int64_t priority; /* 0..9, 9 first; default 5 */
+    stk_span timeout; /* of the command */
     stk_wall submitted;
-    stk_wall deadline;       /* ns == 0: none */
-    char retry[8];           /* "never" | "always" */
+    stk_wall deadline; /* ns == 0: none */
+    char retry[8];     /* "never" | "always" */
     stk_map labels;
-    int64_t config_version;  /* of agent-sandbox, when it was accepted */
+    int64_t config_version; /* of agent-sandbox, when it was accepted */
     char traceparent[STK_TRACE_MAX];
-    stk_bytes secret;        /* sealed */
+    stk_bytes secret; /* sealed */
 } stk_request;
 
 void stk_request_done(stk_request *req);
@@ -58,25 +58,31 @@ STK_DEFINE_FREEP(stk_request, stk_request_donep, stk_request_done)
 /* Bus form. Decode validates everything (ids, tenant, agent, bounds); -STK_E_NEWER for a later version. */
 int stk_request_encode(const stk_request *req, stk_buf *out, stk_err *err) STK_MUST_USE;
 int stk_request_decode(stk_str json, stk_request *ret, stk_err *err) STK_MUST_USE;
-/* Seals into / opens req->secret; the additional data is the encoded clear part: seal last, when all of it is set. The
- * secret is checked like an API body's. Open: -STK_E_CORRUPT, -STK_E_NOT_FOUND as stk_unseal. */
-int stk_request_seal(stk_request *req, const stk_run_secret *secret, const stk_keyring *ring, stk_err *err) STK_MUST_USE;
-int stk_request_open(const stk_request *req, const stk_keyring *ring, stk_run_secret *ret, stk_err *err) STK_MUST_USE;
+/* Seals into / opens req->secret; the additional data is the encoded clear part: seal last, when all of it is
+ * set. The secret is checked like an API body's. Open: -STK_E_CORRUPT, -STK_E_NOT_FOUND as stk_unseal. */
+int stk_request_seal(stk_request *req, const stk_run_secret *secret, const stk_keyring *ring,
+                     stk_err *err) STK_MUST_USE;
+int stk_request_open(const stk_request *req, const stk_keyring *ring, stk_run_secret *ret,
+                     stk_err *err) STK_MUST_USE;
 
 /* The API body of POST …/run, /v1/runs and …/plan -> request + secret (id, tenant, actor, submitted are the
  * caller's). `plan`: only agent, command, env, image, backend. A command string is split (POSIX shlex) here.
  * backend and image are what the client asked for, "" when nothing: whether it may is the caller's to decide.
- * Errors have pointers: -STK_E_FIELD, -STK_E_UNKNOWN_FIELD, -STK_E_MISSING_FIELD, -STK_E_TOO_LARGE (argument sizes). */
-int stk_request_from_api(stk_jv body, bool plan, stk_wall now, stk_request *ret_req, stk_run_secret *ret_secret, stk_err *err) STK_MUST_USE;
+ * Errors have pointers: -STK_E_FIELD, -STK_E_UNKNOWN_FIELD, -STK_E_MISSING_FIELD, -STK_E_TOO_LARGE (argument
+ * sizes). */
+int stk_request_from_api(stk_jv body, bool plan, stk_wall now, stk_request *ret_req,
+                         stk_run_secret *ret_secret, stk_err *err) STK_MUST_USE;
 
-/* POSIX shell splitting without expansion: quotes and backslashes as Python's shlex.split; $ ; | * stay literal.
- * "No closing quotation" / "No escaped character" are -STK_E_FIELD. */
+/* POSIX shell splitting without expansion: quotes and backslashes as Python's shlex.split; $ ; | * stay
+ * literal. "No closing quotation" / "No escaped character" are -STK_E_FIELD. */
 int stk_shlex_split(stk_str text, stk_strv *ret, stk_err *err) STK_MUST_USE;
-/* A command of an API or runtime body: a string (split as above) or a list, taken byte for byte. Checks argv as
- * stk_command_check does. env may be NULL; it counts for the total. Pointers begin with "/command" or "/env". */
+/* A command of an API or runtime body: a string (split as above) or a list, taken byte for byte. Checks argv
+ * as stk_command_check does. env may be NULL; it counts for the total. Pointers begin with "/command" or
+ * "/env". */
 int stk_command_decode(stk_jv v, const stk_map *env, stk_strv *ret, stk_err *err) STK_MUST_USE;
-/* What exec can take: at least one argument, the first not empty, no NUL, UTF-8, names of variables, counts: -STK_E_FIELD;
- * one entry over STK_ARG_MAX_ONE or all over STK_ARG_MAX_ALL (terminating NULs counted): -STK_E_TOO_LARGE. */
+/* What exec can take: at least one argument, the first not empty, no NUL, UTF-8, names of variables, counts:
+ * -STK_E_FIELD; one entry over STK_ARG_MAX_ONE or all over STK_ARG_MAX_ALL (terminating NULs counted):
+ * -STK_E_TOO_LARGE. */
 int stk_command_check(const stk_strv *argv, const stk_map *env, stk_err *err) STK_MUST_USE;
 bool stk_env_name_ok(stk_str name);
 bool stk_tenant_ok(stk_str tenant);
