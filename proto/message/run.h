@@ -33,18 +33,20 @@ typedef enum stk_run_event {
     STK_EV_REPEAT /* running -> queued, retry: always */
 } stk_run_event;
 
-/*    symbol           API text          CLI exit    HTTP of a waiting call   retried before start
+/*    symbol           API text           CLI exit     HTTP of a waiting call  retried before start
  * exit -1 = the command's own; -2 = 128 + signal. */
-#define STK_REASON_TABLE(X)                                                                                  \
-    X(EXITED, "exited", -1, 200, false)                                                                      \
-    X(SIGNALED, "signaled", -2, 200, false)                                                                  \
-    X(TIMEOUT, "timeout", 124, 200, false)                                                                   \
-    X(OOM, "oom", 137, 200, false)                                                                           \
-    X(CANCELLED, "cancelled", 125, 200, false)                                                               \
-    X(EXPIRED, "expired", 125, 200, false)                                                                   \
-    X(REFUSED, "refused", 125, 200, false)                                                                   \
-    X(WORKER_LOST, "worker_lost", 125, 200, false)                                                           \
-    X(SANDBOX_FAILED, "sandbox_failed", 125, 200, true)
+/* clang-format off */
+#define STK_REASON_TABLE(X) \
+    X(EXITED,          "exited",          -1,          200,                    false) \
+    X(SIGNALED,        "signaled",        -2,          200,                    false) \
+    X(TIMEOUT,         "timeout",         124,         200,                    false) \
+    X(OOM,             "oom",             137,         200,                    false) \
+    X(CANCELLED,       "cancelled",       125,         200,                    false) \
+    X(EXPIRED,         "expired",         125,         200,                    false) \
+    X(REFUSED,         "refused",         125,         200,                    false) \
+    X(WORKER_LOST,     "worker_lost",     125,         200,                    false) \
+    X(SANDBOX_FAILED,  "sandbox_failed",  125,         200,                    true)
+/* clang-format on */
 typedef enum stk_reason {
     STK_REASON_NONE,
 #define X(sym, text, exit, http, retry) STK_REASON_##sym,
