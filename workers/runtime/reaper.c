@@ -54,13 +54,20 @@ static stk_minded *unlink_minded(stk_reaper *reaper, pid_t pid)
     return NULL;
 }
 
-/* True when we have no child at all. */
+/* True when we have no child at all. A command may stop its minder; it goes on at once, so that the command's
+ * end is seen when it comes. */
 static bool reap(stk_reaper *reaper)
 {
     for (;;) {
-        pid_t pid = waitpid(-1, NULL, WNOHANG | __WALL);
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL);
         if (pid <= 0)
             return pid < 0 && errno == ECHILD;
+        if (WIFSTOPPED(status)) {
+            if (is_minder(pid, reaper))
+                kill(pid, SIGCONT);
+            continue;
+        }
         stk_minded *m = unlink_minded(reaper, pid);
         if (!m)
             continue;

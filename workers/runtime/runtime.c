@@ -41,10 +41,15 @@ static void open_score(stk_command_env *env)
     env->own_score[n > 0 ? n : 0] = '\0';
 }
 
+/* As PID 1 of a namespace we obey only who stands outside it (seen as pid 0), not the commands. */
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
     stk_runtime *rt = arg;
-    event_base_loopbreak(rt->base);
+    struct signalfd_siginfo info;
+    bool init = getpid() == 1;
+    while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        if (!init || info.ssi_pid == 0)
+            event_base_loopbreak(rt->base);
 }
 
 static int watch_signals(stk_runtime *rt, stk_err *err)

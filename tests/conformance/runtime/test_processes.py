@@ -102,11 +102,45 @@ def test_a_command_that_signals_its_minder_gains_nothing(client, runtime, marker
     assert_gone(runtime, marker)
 
 
+def test_a_command_that_stops_its_minder_has_its_own_end(client, runtime, marker):
+    end = client.execute(["sh", "-c", f"setsid sleep 300 {marker} & kill -STOP $PPID; kill -STOP $PPID; exit 7"], timeout_seconds=5)
+    assert (end["exit_code"], end["timed_out"]) == (7, False) and end["duration_ms"] < 1000
+    assert_gone(runtime, marker)
+
+
 def test_a_command_that_kills_its_minder_ends(client, runtime, marker):
     end = client.execute(["sh", "-c", f"setsid sleep 300 {marker} & kill -KILL $PPID; sleep 300 {marker}"], timeout_seconds=9)
     assert (end["exit_code"], end["signal"], end["timed_out"]) == (137, 9, False)
     assert "minder" in end["detail"] and end["duration_ms"] < 2000
     assert_gone(runtime, marker)
+
+
+@pytest.mark.parametrize("sig", ["TERM", "INT", "KILL", "STOP", "HUP", "QUIT", "CHLD", "PIPE", "USR1"])
+def test_a_command_cannot_signal_the_first_process(start, sig):
+    runtime = start("pid1")
+    with runtime.client() as client:
+        assert client.execute(["sh", "-c", f"kill -{sig} 1; kill -{sig} 1"])["exit_code"] == 0
+        assert client.execute(["echo", "alive"], timeout_seconds=2)["stdout"] == "alive\n"
+        client.execute(["sh", "-c", f"kill -{sig} -1"])
+        assert client.execute(["echo", "alive"], timeout_seconds=2)["stdout"] == "alive\n"
+
+
+def test_minder_and_runtime_cannot_be_taken_over(client):
+    code = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+buf = ctypes.create_string_buffer(8)
+class vec(ctypes.Structure):
+    _fields_ = [('p', ctypes.c_void_p), ('n', ctypes.c_size_t)]
+ours, theirs = vec(ctypes.addressof(buf), 8), vec(0x400000, 8)
+minder = os.getppid()
+for pid in (minder, int(open(f'/proc/{minder}/stat').read().rsplit(')', 1)[1].split()[1])):
+    fd = os.pidfd_open(pid)
+    print(libc.ptrace(16, pid, 0, 0), ctypes.get_errno())
+    print(libc.syscall(438, fd, 3, 0), ctypes.get_errno())
+    print(libc.process_vm_readv(pid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0), ctypes.get_errno())
+"""
+    assert client.python(code)["stdout"] == "-1 1\n" * 6
 
 
 def test_minder_and_runtime_cannot_be_looked_into(client, runtime):
