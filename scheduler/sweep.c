@@ -1,5 +1,6 @@
 /* Once a second: what dead workers held, what dead winners left in the outbox, and a fresh look at everything
  * a lost wake-up could hide. And the timer of what is due: deadlines and delays. */
+#include "proto/state/outbox.h"
 #include "scheduler/impl.h"
 #include <stdio.h>
 
@@ -7,51 +8,9 @@
 #define OUTBOX_OLDER stk_sec(1)
 #define OUTBOX_HOLD  stk_sec(10)
 
-/* --- the outbox --- */
-
-typedef struct parcel {
-    stk_scheduler *s;
-    int64_t id;
-} parcel;
-
-static void on_parcel_done(stk_op *op, void *arg)
+static void on_flushed(bool ok, size_t published, void *arg)
 {
-    stk__leave(arg);
-}
-
-static void on_parcel(void *arg)
-{
-    parcel *p = arg;
-    stk_op_outbox_done *op = stk_op_new(STK_OP_OUTBOX_DONE, on_parcel_done, p->s);
-    op->in.id = p->id;
-    stk__enter(p->s);
-    stk_state_call(p->s->spec.state, op);
-    free(p);
-}
-
-static void on_outbox(stk_op *op_, void *arg)
-{
-    stk_op_outbox_take *op = (stk_op_outbox_take *)op_;
-    stk_scheduler *s = arg;
-    if (stk__leave(s) || op_->rc < 0)
-        return;
-    for (size_t i = 0; i < op->items.n; i++) {
-        stk_outbox_item *item = &op->items.v[i];
-        parcel *p = stk_xcalloc(1, sizeof(*p));
-        *p = (parcel){s, item->id};
-        stk__letter_send(stk__letter_new(s, item->topic, -1, item->key, &item->value), on_parcel, free, p);
-    }
-}
-
-static void take_outbox(stk_scheduler *s, int64_t id)
-{
-    stk_op_outbox_take *op = stk_op_new(STK_OP_OUTBOX_TAKE, on_outbox, s);
-    op->in.id = id;
-    op->in.older = OUTBOX_OLDER;
-    op->in.hold = OUTBOX_HOLD;
-    op->in.most = 100;
-    stk__enter(s);
-    stk_state_call(s->spec.state, op);
+    stk__leave(arg); /* what was not taken now is taken at a later sweep */
 }
 
 /* --- lost runs --- */
@@ -78,6 +37,12 @@ static void audit_lost(stk_scheduler *s, const stk_lost_run *lost, const char *a
         stk__letter_send(letter, NULL, NULL, NULL);
 }
 
+static void publish_outbox(stk_scheduler *s, int64_t id)
+{
+    stk__enter(s);
+    stk_outbox_publish(s->spec.bus, s->spec.state, id, on_flushed, s);
+}
+
 static void on_reap(stk_op *op_, void *arg)
 {
     stk_op_reap *op = (stk_op_reap *)op_;
@@ -101,7 +66,7 @@ static void on_reap(stk_op *op_, void *arg)
             audit_lost(s, lost, STK_AUDIT_FAILURE);
         audit_lost(s, lost, STK_AUDIT_TEARDOWN);
         if (lost->outbox)
-            take_outbox(s, lost->outbox);
+            publish_outbox(s, lost->outbox);
     }
     s->closed = s->closed && stk_mono_before(stk_mono_now(), s->closed_until);
     stk__pump(s);
@@ -121,7 +86,8 @@ void stk__sweep(void *scheduler)
         op->in.now = stk_wall_now();
         stk__enter(s);
         stk_state_call(s->spec.state, op);
-        take_outbox(s, 0);
+        stk__enter(s);
+        stk_outbox_sweep(s->spec.bus, s->spec.state, OUTBOX_OLDER, OUTBOX_HOLD, on_flushed, s);
     }
     stk__pump(s);
 }
