@@ -1,7 +1,9 @@
-/* The client verbs of `stockade`: each speaks to a gateway over HTTP (libcurl) and prints for people, or JSON with --json. argv[0] is the verb.
+/* The client verbs of `stockade`: each speaks to a gateway over HTTP (libcurl) and prints for people, or JSON
+ * with --json. argv[0] is the verb.
  *
- * Address: --url, else $STOCKADE_URL, else http://127.0.0.1:8700 (unix:/path works too). Token: --token-file, else $STOCKADE_TOKEN. Exit status: 0, the
- * command's own for `run` (124 timeout, 137 oom, 125 ours), 2 wrong usage, 1 the server said no. Errors are one line on stderr that says what to do next. */
+ * Address: --url, else $STOCKADE_URL, else http://127.0.0.1:8700 (unix:/path works too). Token: --token-file,
+ * else $STOCKADE_TOKEN. Exit status: 0, the command's own for `run` (124 timeout, 137 oom, 125 ours), 2 wrong
+ * usage, 1 the server said no. Errors are one line on stderr that says what to do next. */
 #ifndef STK_CLI_H
 #define STK_CLI_H
 
