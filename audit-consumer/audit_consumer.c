@@ -113,8 +113,7 @@ static void condemn_row(stk_audit_lane *lane, size_t row, const stk_err *why)
     stk_lane_item *item = stk_lane_row(lane, row);
     if (!item)
         return;
-    stk_buf raw STK_AUTO(stk_buf_done)
-    = STK_BUF(STK_RECORD_MAX);
+    stk_buf raw STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
     stk_err ignored;
     if (lane->kind == STK_LANE_AUDIT)
         (void)!stk_audit_encode(&item->row, &raw, &ignored);
@@ -208,8 +207,7 @@ static void lane_go(stk_auditor *a, stk_audit_lane *lane)
     if (lane->taken == 0)
         return;
     stk_store_batch batch;
-    void *array STK_AUTO(stk_freep)
-    = NULL;
+    void *array STK_AUTO(stk_freep) = NULL;
     stk_lane_batch(lane, lane->taken, &batch, &array);
     lane->storing = true;
     stk_store_append(a->spec.store, &batch, on_stored, pending_new(a, lane));

@@ -26,8 +26,7 @@ static void print_json(const stk_chain_report *report)
 {
     char head[2 * STK_SHA256 + 1];
     stk_hex(report->head, STK_SHA256, head);
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(4096);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(4096);
     stk_jw w;
     stk_jw_init(&w, &out);
     stk_jw_object(&w);

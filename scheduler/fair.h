@@ -1,8 +1,9 @@
-/* Who is next: deficit round robin between tenants, priorities that age within a tenant, caps by parking. Pure: no clock, no bus, no state; time
- * comes in as a value. Bounded: at most `most` items, about 30 bytes each and 1.2 KiB per tenant that has one.
+/* Who is next: deficit round robin between tenants, priorities that age within a tenant, caps by parking.
+ * Pure: no clock, no bus, no state; time comes in as a value. Bounded: at most `most` items, about 30 bytes
+ * each and 1.2 KiB per tenant that has one.
  *
- * An item is a small number. It belongs to a tenant from `add` to `drop`; while it is listed it can be picked. The caller keeps what it stands for
- * in arrays of his own, by the same number. */
+ * An item is a small number. It belongs to a tenant from `add` to `drop`; while it is listed it can be
+ * picked. The caller keeps what it stands for in arrays of his own, by the same number. */
 #ifndef STK_SCHEDULER_FAIR_H
 #define STK_SCHEDULER_FAIR_H
 
@@ -21,8 +22,10 @@ stk_fair *stk_fair_new(size_t most, stk_span aging);
 void stk_fair_free(stk_fair *fair);
 STK_DEFINE_FREEP(stk_fair, stk_fair_freep, stk_fair_free)
 
-/* A new item, not listed. cost 1..8: how much of the tenant's share a start takes. -STK_E_LIMIT when it is full. */
-int stk_fair_add(stk_fair *fair, stk_str tenant, unsigned priority, unsigned cost, stk_mono arrived, uint32_t *ret_item, stk_err *err) STK_MUST_USE;
+/* A new item, not listed. cost 1..8: how much of the tenant's share a start takes. -STK_E_LIMIT when it is
+ * full. */
+int stk_fair_add(stk_fair *fair, stk_str tenant, unsigned priority, unsigned cost, stk_mono arrived,
+                 uint32_t *ret_item, stk_err *err) STK_MUST_USE;
 /* Lists it behind the others of its tenant, class and priority. */
 void stk_fair_enter(stk_fair *fair, uint32_t item, unsigned cls);
 /* Lists one that was picked in front again and gives its cost back. */

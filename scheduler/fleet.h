@@ -1,5 +1,6 @@
-/* The scheduler's picture of workers and pools. It is read again when state says that capacity changed, never per run; between two readings the scheduler's
- * own placements are kept in its books. A wrong picture costs one refused ASSIGN, nothing else. */
+/* The scheduler's picture of workers and pools. It is read again when state says that capacity changed, never
+ * per run; between two readings the scheduler's own placements are kept in its books. A wrong picture costs
+ * one refused ASSIGN, nothing else. */
 #ifndef STK_SCHEDULER_FLEET_H
 #define STK_SCHEDULER_FLEET_H
 
@@ -13,7 +14,7 @@ typedef struct stk_booking {
     uint64_t ticket;
     char worker[STK_WORKER_MAX];
     char sandbox[STK_ID_SIZE];
-    bool slot; /* takes one */
+    bool slot;  /* takes one */
     bool void_; /* state refused it */
 } stk_booking;
 
@@ -25,7 +26,7 @@ typedef struct stk_fleet {
     bool reading, again;
     stk_mono read_at;
     stk_timer *timer;
-    uint64_t tickets; /* last one given */
+    uint64_t tickets;     /* last one given */
     uint64_t read_ticket; /* what the reading under way includes */
     stk_booking *books;
     size_t nbooks, books_size;
@@ -41,7 +42,8 @@ uint64_t stk_fleet_book(stk_fleet *fleet, const stk_place_choice *choice, bool s
 void stk_fleet_void(stk_fleet *fleet, uint64_t ticket);
 
 /* From state's rows (pure; tested). Free with stk_fleet_view_done. */
-void stk_fleet_view(const stk_worker_row *workers, size_t nworkers, const stk_pool_row *pool, size_t npool, stk_place_view *ret);
+void stk_fleet_view(const stk_worker_row *workers, size_t nworkers, const stk_pool_row *pool, size_t npool,
+                    stk_place_view *ret);
 void stk_fleet_view_done(stk_place_view *view);
 
 #endif

@@ -1,6 +1,8 @@
-/* Inside of the scheduler: what its files share. A job is one request on its way; an item of stk_fair stands for it while it waits.
+/* Inside of the scheduler: what its files share. A job is one request on its way; an item of stk_fair stands
+ * for it while it waits.
  *
- *   intake -> QUEUE -> (delay) -> waiting -> picked -> place -> ASSIGN -> lane record durable -> offset finished
+ *   intake -> QUEUE -> (delay) -> waiting -> picked -> place -> ASSIGN -> lane record durable -> offset
+ * finished
  *                                     \-> end: audit row -> FINISH -> event durable -> offset finished */
 #ifndef STK_SCHEDULER_IMPL_H
 #define STK_SCHEDULER_IMPL_H
@@ -74,7 +76,8 @@ struct stk_scheduler {
     stk_sched_counts counts;
 };
 
-/* Bookkeeping of asynchronous calls. leave: true when the scheduler was freed meanwhile; then the caller only frees what it owns. */
+/* Bookkeeping of asynchronous calls. leave: true when the scheduler was freed meanwhile; then the caller only
+ * frees what it owns. */
 void stk__enter(stk_scheduler *s);
 bool stk__leave(stk_scheduler *s);
 
@@ -119,13 +122,15 @@ int stk__plan_answer(const stk_job *job, const char *why, stk_buf *out, stk_err 
 typedef struct stk_letter stk_letter;
 typedef void (*stk_letter_done)(void *arg);
 /* value is moved. partition -1 = by key. */
-stk_letter *stk__letter_new(stk_scheduler *s, const char *topic, int32_t partition, const char *key, stk_bytes *value);
+stk_letter *stk__letter_new(stk_scheduler *s, const char *topic, int32_t partition, const char *key,
+                            stk_bytes *value);
 /* At most 5; name must be static. */
 void stk__letter_header(stk_letter *letter, const char *name, const char *fmt, ...) STK_PRINTF(3, 4);
 /* done is not called any more once the scheduler was freed; then drop(arg) is. Either may be NULL. */
 void stk__letter_send(stk_letter *letter, stk_letter_done done, stk_letter_done drop, void *arg);
 /* Raw bytes to stk.dead with their origin and why. */
-stk_letter *stk__dead_letter(stk_scheduler *s, stk_str key, stk_str value, int32_t partition, int64_t offset, const char *why);
+stk_letter *stk__dead_letter(stk_scheduler *s, stk_str key, stk_str value, int32_t partition, int64_t offset,
+                             const char *why);
 /* An audit row as a letter; NULL when it can't be encoded (logged). Details: JSON object text. */
 stk_letter *stk__audit_letter(stk_scheduler *s, stk_audit_row *row, stk_str details);
 

@@ -1,5 +1,5 @@
-/* What the scheduler remembers of each unfinished request beside stk_fair: where it stands on the topic, when it is due, and its payload while there
- * is room. By item number. About 50 bytes each. */
+/* What the scheduler remembers of each unfinished request beside stk_fair: where it stands on the topic, when
+ * it is due, and its payload while there is room. By item number. About 50 bytes each. */
 #ifndef STK_SCHEDULER_INDEX_H
 #define STK_SCHEDULER_INDEX_H
 
@@ -16,7 +16,7 @@ typedef enum stk_slot_state {
 
 typedef struct stk_slot {
     int64_t offset;
-    stk_mono due; /* ns == 0: never */
+    stk_mono due;        /* ns == 0: never */
     struct stk_job *job; /* NULL while busy, or when the payload was put away */
     uint32_t heap_at;    /* place in the heap + 1; 0 = not in it */
     int32_t partition;

@@ -1,8 +1,9 @@
 /* Where a run goes: worker rows + pool rows + what it needs -> a choice. Pure; tested as a table.
  *
- * The backend first: the one that is named, or with `auto` the strongest that a live worker's probe found (firecracker, k8s, gvisor, plain
- * container; of equals oci before docker). Never a weaker one because the strongest is full: then the run waits. Then the worker: one that holds a
- * warm sandbox of the template, else the least loaded with a free slot. */
+ * The backend first: the one that is named, or with `auto` the strongest that a live worker's probe found
+ * (firecracker, k8s, gvisor, plain container; of equals oci before docker). Never a weaker one because the
+ * strongest is full: then the run waits. Then the worker: one that holds a warm sandbox of the template, else
+ * the least loaded with a free slot. */
 #ifndef STK_SCHEDULER_PLACE_H
 #define STK_SCHEDULER_PLACE_H
 
@@ -19,7 +20,12 @@ typedef enum stk_place_backend {
 stk_place_backend stk_place_backend_parse(stk_str name); /* STK_PLACE_BACKENDS when unknown; "" is auto */
 const char *stk_place_backend_text(stk_place_backend backend);
 
-typedef enum stk_place_isolation { STK_PLACE_NONE, STK_PLACE_CONTAINER, STK_PLACE_GVISOR, STK_PLACE_MICROVM } stk_place_isolation;
+typedef enum stk_place_isolation {
+    STK_PLACE_NONE,
+    STK_PLACE_CONTAINER,
+    STK_PLACE_GVISOR,
+    STK_PLACE_MICROVM
+} stk_place_isolation;
 
 typedef struct stk_place_probe {
     bool ok;
@@ -49,8 +55,8 @@ typedef struct stk_place_view {
 
 typedef struct stk_place_need {
     stk_place_backend backend;
-    bool runtime_class; /* nothing weaker than gVisor */
-    bool plan;          /* takes no slot and no warm sandbox */
+    bool runtime_class;                                  /* nothing weaker than gVisor */
+    bool plan;                                           /* takes no slot and no warm sandbox */
     char template_keys[STK_PLACE_BACKENDS][STK_ID_SIZE]; /* "" = never warm */
 } stk_place_need;
 

@@ -1,7 +1,9 @@
-/* The scheduler: reads stk.requests ahead into bounded per-tenant queues, picks fairly, places, and hands out assignments.
+/* The scheduler: reads stk.requests ahead into bounded per-tenant queues, picks fairly, places, and hands out
+ * assignments.
  *
- * Decisions are pure (fair.h, place.h); placement and reservation are one state operation; an offset is finished when its assignment (or its
- * end) is durable. Any number may run; state fences them. All on one loop. */
+ * Decisions are pure (fair.h, place.h); placement and reservation are one state operation; an offset is
+ * finished when its assignment (or its end) is durable. Any number may run; state fences them. All on one
+ * loop. */
 #ifndef STK_SCHEDULER_H
 #define STK_SCHEDULER_H
 

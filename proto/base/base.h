@@ -21,7 +21,7 @@
 #define STK_PRINTF(fmt, args)  __attribute__((format(printf, fmt, args)))
 #define STK_MUST_USE           __attribute__((warn_unused_result))
 #define STK_COUNT(array)       (sizeof(array) / sizeof((array)[0]))
-#define STK_CONTAINER(p, T, m) ((T *)((char *)(p) - offsetof(T, m)))
+#define STK_CONTAINER(p, T, m) ((T *)((char *)(p)-offsetof(T, m)))
 
 /* Defines `name`, a cleanup function for variables of pointer type T freed by `fn`. */
 #define STK_DEFINE_FREEP(T, name, fn)                                                                        \

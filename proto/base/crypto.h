@@ -1,7 +1,8 @@
 /* SHA-256, HMAC, constant-time compare, and sealing (AES-256-GCM under HKDF-derived per-message keys).
  *
- * A sealed value is bytes: "STK1" | key id length (1) | key id | salt (32) | ciphertext | tag (16), and travels
- * in JSON as base64. The clear part of its message is the additional data: a swapped or edited one does not open. */
+ * A sealed value is bytes: "STK1" | key id length (1) | key id | salt (32) | ciphertext | tag (16), and
+ * travels in JSON as base64. The clear part of its message is the additional data: a swapped or edited one
+ * does not open. */
 #ifndef STK_BASE_CRYPTO_H
 #define STK_BASE_CRYPTO_H
 
@@ -29,9 +30,12 @@ STK_DEFINE_FREEP(stk_keyring, stk_keyring_freep, stk_keyring_free)
 
 /* Appends the sealed form of `clear` to out. `context` names the use ("run.request", "run.result", "output",
  * "config.env", …) and `aad` is bound too. Thread-safe. */
-int stk_seal(const stk_keyring *ring, const char *context, stk_str aad, stk_str clear, stk_buf *out, stk_err *err) STK_MUST_USE;
-/* Appends the clear form. -STK_E_CORRUPT when it does not open; -STK_E_NOT_FOUND when the key id is unknown. */
-int stk_unseal(const stk_keyring *ring, const char *context, stk_str aad, stk_str sealed, stk_buf *out, stk_err *err) STK_MUST_USE;
+int stk_seal(const stk_keyring *ring, const char *context, stk_str aad, stk_str clear, stk_buf *out,
+             stk_err *err) STK_MUST_USE;
+/* Appends the clear form. -STK_E_CORRUPT when it does not open; -STK_E_NOT_FOUND when the key id is unknown.
+ */
+int stk_unseal(const stk_keyring *ring, const char *context, stk_str aad, stk_str sealed, stk_buf *out,
+               stk_err *err) STK_MUST_USE;
 /* Keyed hash for audit rows ("which command was it" without saying it), under a key derived for that use. */
 void stk_keyed_hash(const stk_keyring *ring, const char *context, stk_str s, uint8_t out[STK_SHA256]);
 

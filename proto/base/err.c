@@ -11,10 +11,9 @@ typedef struct row {
     int exit;
 } row;
 
-static const row table[STK_CODE_COUNT] = {
-    [STK_OK] = {"ok", "success", false, 200, 0},
+static const row table[STK_CODE_COUNT] = {[STK_OK] = {"ok", "success", false, 200, 0},
 #define X(sym, text, title, retry, http, exit) [STK_E_##sym] = {text, title, retry, http, exit},
-    STK_ERR_TABLE(X)
+                                          STK_ERR_TABLE(X)
 #undef X
 };
 

@@ -7,6 +7,7 @@
 
 #include "proto/base/base.h"
 
+/* clang-format off */
 /*        symbol             code (stable, in API)   title                                    retry  HTTP exit */
 #define STK_ERR_TABLE(X)                                                                                     \
     X(INTERNAL,              "internal",             "internal error",                        false, 500, 125)   \
@@ -45,20 +46,21 @@
     X(SANDBOX,               "sandbox_failed",       "the sandbox failed",                    true,  502, 125)   \
     X(CANCELLED,             "cancelled",            "cancelled",                             false, 499, 125)   \
     X(INJECTED,              "injected",             "a failure injected by a test",          true,  503, 125)
+/* clang-format on */
 
 typedef enum stk_code {
     STK_OK = 0,
 #define X(sym, text, title, retry, http, exit) STK_E_##sym,
     STK_ERR_TABLE(X)
 #undef X
-    STK_CODE_COUNT
+        STK_CODE_COUNT
 } stk_code;
 
 typedef struct stk_err {
     stk_code code;
-    int sys;            /* errno where one is at fault, else 0 */
-    char pointer[192];  /* JSON Pointer (RFC 6901) into the request, or "" */
-    char detail[512];   /* one line, for people */
+    int sys;           /* errno where one is at fault, else 0 */
+    char pointer[192]; /* JSON Pointer (RFC 6901) into the request, or "" */
+    char detail[512];  /* one line, for people */
 } stk_err;
 
 /* Table look-ups; a code out of range reads as STK_E_INTERNAL. */

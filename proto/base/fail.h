@@ -1,9 +1,10 @@
 /* Named failpoints: places at which a test kills the process or makes an operation fail.
  *
- * STK_FAILPOINTS in the environment: "name=kill,name=error@3,name=stop,name=sleep:200" (@n = at the n-th hit only,
- * else at every one). Each hit of an armed point is appended to the file named by STK_FAILPOINT_LOG ("name hit pid")
- * before it acts, so that a test can prove that it was reached. Unarmed, a point costs one load and one branch.
- * Only in builds with STK_FAILPOINTS_ON (all builds but Release); the name must be unique in the tree. */
+ * STK_FAILPOINTS in the environment: "name=kill,name=error@3,name=stop,name=sleep:200" (@n = at the n-th hit
+ * only, else at every one). Each hit of an armed point is appended to the file named by STK_FAILPOINT_LOG
+ * ("name hit pid") before it acts, so that a test can prove that it was reached. Unarmed, a point costs one
+ * load and one branch. Only in builds with STK_FAILPOINTS_ON (all builds but Release); the name must be
+ * unique in the tree. */
 #ifndef STK_BASE_FAIL_H
 #define STK_BASE_FAIL_H
 

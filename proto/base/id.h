@@ -1,4 +1,5 @@
-/* Ids: a prefix, '-', and 26 characters of lower-case Crockford base32 = 128 bits. Valid as RFC 1123 labels. */
+/* Ids: a prefix, '-', and 26 characters of lower-case Crockford base32 = 128 bits. Valid as RFC 1123 labels.
+ */
 #ifndef STK_BASE_ID_H
 #define STK_BASE_ID_H
 

@@ -20,7 +20,8 @@ typedef struct stk_who {
 void stk_log_setup(const char *program, bool json, stk_level least);
 void stk_log(stk_level level, const stk_who *who, const char *fmt, ...) STK_PRINTF(3, 4);
 /* Adds code and detail of err. */
-void stk_log_err(stk_level level, const stk_who *who, const stk_err *err, const char *fmt, ...) STK_PRINTF(4, 5);
+void stk_log_err(stk_level level, const stk_who *who, const stk_err *err, const char *fmt, ...)
+    STK_PRINTF(4, 5);
 int stk_level_parse(const char *s, stk_level *ret);
 
 #define stk_log_info(who, ...)  stk_log(STK_LOG_INFO, who, __VA_ARGS__)

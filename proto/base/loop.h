@@ -19,7 +19,8 @@ struct event_base *stk_loop_base(stk_loop *loop);
 void stk_loop_run(stk_loop *loop);
 /* From any thread. */
 void stk_loop_stop(stk_loop *loop);
-/* From any thread: run fn(arg) on the loop's thread, in order of posting. Wakes by eventfd, once per batch. */
+/* From any thread: run fn(arg) on the loop's thread, in order of posting. Wakes by eventfd, once per batch.
+ */
 void stk_loop_post(stk_loop *loop, stk_fn fn, void *arg);
 
 /* An intrusive task: no allocation on posting. Must stay alive until it has run. */

@@ -109,8 +109,8 @@ int stk_wall_parse(const char *s, size_t n, stk_wall *ret_t)
     tm.tm_mon -= 1;
     struct tm want = tm;
     time_t sec = timegm(&tm);
-    if (tm.tm_mon != want.tm_mon || tm.tm_mday != want.tm_mday || tm.tm_hour != want.tm_hour || tm.tm_min != want.tm_min ||
-        tm.tm_sec != want.tm_sec || sec < 0 || sec > INT64_MAX / 1000000000 - 1)
+    if (tm.tm_mon != want.tm_mon || tm.tm_mday != want.tm_mday || tm.tm_hour != want.tm_hour ||
+        tm.tm_min != want.tm_min || tm.tm_sec != want.tm_sec || sec < 0 || sec > INT64_MAX / 1000000000 - 1)
         return -STK_E_FIELD;
     ret_t->ns = (int64_t)sec * 1000000000 + ns;
     return 0;

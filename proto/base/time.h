@@ -21,21 +21,51 @@ typedef struct stk_span {
 
 #define STK_SPAN_NEVER ((stk_span){INT64_MAX})
 
-static inline stk_span stk_ns(int64_t n) { return (stk_span){n}; }
-static inline stk_span stk_us(int64_t n) { return (stk_span){n * 1000}; }
-static inline stk_span stk_ms(int64_t n) { return (stk_span){n * 1000000}; }
-static inline stk_span stk_sec(int64_t n) { return (stk_span){n * 1000000000}; }
-static inline double stk_span_sec(stk_span s) { return (double)s.ns / 1e9; }
-static inline int64_t stk_span_ms(stk_span s) { return s.ns / 1000000; }
+static inline stk_span stk_ns(int64_t n)
+{
+    return (stk_span){n};
+}
+static inline stk_span stk_us(int64_t n)
+{
+    return (stk_span){n * 1000};
+}
+static inline stk_span stk_ms(int64_t n)
+{
+    return (stk_span){n * 1000000};
+}
+static inline stk_span stk_sec(int64_t n)
+{
+    return (stk_span){n * 1000000000};
+}
+static inline double stk_span_sec(stk_span s)
+{
+    return (double)s.ns / 1e9;
+}
+static inline int64_t stk_span_ms(stk_span s)
+{
+    return s.ns / 1000000;
+}
 
 /* a + s, saturating. */
 stk_mono stk_mono_add(stk_mono a, stk_span s);
 stk_wall stk_wall_add(stk_wall a, stk_span s);
 /* later - earlier; may be negative. */
-static inline stk_span stk_mono_sub(stk_mono later, stk_mono earlier) { return (stk_span){later.ns - earlier.ns}; }
-static inline stk_span stk_wall_sub(stk_wall later, stk_wall earlier) { return (stk_span){later.ns - earlier.ns}; }
-static inline bool stk_mono_before(stk_mono a, stk_mono b) { return a.ns < b.ns; }
-static inline bool stk_wall_before(stk_wall a, stk_wall b) { return a.ns < b.ns; }
+static inline stk_span stk_mono_sub(stk_mono later, stk_mono earlier)
+{
+    return (stk_span){later.ns - earlier.ns};
+}
+static inline stk_span stk_wall_sub(stk_wall later, stk_wall earlier)
+{
+    return (stk_span){later.ns - earlier.ns};
+}
+static inline bool stk_mono_before(stk_mono a, stk_mono b)
+{
+    return a.ns < b.ns;
+}
+static inline bool stk_wall_before(stk_wall a, stk_wall b)
+{
+    return a.ns < b.ns;
+}
 
 /* The clocks. Only code that acts calls these; what decides takes time as a value. */
 stk_mono stk_mono_now(void);

@@ -1,6 +1,6 @@
-/* The embedded bus: one SQLite file, one writer thread, WAL, synchronous=FULL, group commit, checkpoints off the commit
- * path. An fsync error ends the process. Many handles (loops) of one process share the file through one
- * `stk_bus_file`; new messages wake readers by eventfd. */
+/* The embedded bus: one SQLite file, one writer thread, WAL, synchronous=FULL, group commit, checkpoints off
+ * the commit path. An fsync error ends the process. Many handles (loops) of one process share the file
+ * through one `stk_bus_file`; new messages wake readers by eventfd. */
 #ifndef STK_BUS_BUS_SQLITE_H
 #define STK_BUS_BUS_SQLITE_H
 
@@ -18,8 +18,8 @@ typedef struct stk_bus_file_spec {
     const char *path;
     const stk_bus_topic *topics; /* created when missing; a different partition count is -STK_E_CONFIG */
     size_t ntopics;
-    size_t queue;       /* publishes waiting for the writer at most; then BUSY. default 20000 */
-    const char *vfs;    /* SQLite VFS, NULL = default; tests inject faults here */
+    size_t queue;    /* publishes waiting for the writer at most; then BUSY. default 20000 */
+    const char *vfs; /* SQLite VFS, NULL = default; tests inject faults here */
 } stk_bus_file_spec;
 
 /* Opens or creates. A damaged file is -STK_E_CORRUPT naming it. */

@@ -4,8 +4,7 @@
 
 static int check_entries(const stk_strv *texts, const char *pointer, stk_err *err)
 {
-    stk_entries *set STK_AUTO(stk_entries_freep)
-    = NULL;
+    stk_entries *set STK_AUTO(stk_entries_freep) = NULL;
     int rc = stk_entries_new(texts, &set, err);
     if (rc < 0)
         stk_err_prefix(err, pointer);

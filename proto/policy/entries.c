@@ -81,8 +81,7 @@ int stk_entries_new(const stk_strv *texts, stk_entries **ret, stk_err *err)
 {
     if (texts->n > STK_ENTRIES_MAX)
         return stk_err_set(err, STK_E_FIELD, "more than %d entries", STK_ENTRIES_MAX);
-    stk_entries *set STK_AUTO(stk_entries_freep)
-    = stk_xcalloc(1, sizeof(*set));
+    stk_entries *set STK_AUTO(stk_entries_freep) = stk_xcalloc(1, sizeof(*set));
     set->v = stk_xcalloc(texts->n, sizeof(*set->v));
     size_t slots = 8;
     while (slots < texts->n * 4)

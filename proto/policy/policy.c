@@ -181,8 +181,7 @@ static int assemble(stk_policy *policy, const fields *got, stk_err *err)
 
 int stk_policy_parse(stk_jv doc, stk_policy **ret, stk_err *err)
 {
-    stk_policy *policy STK_AUTO(stk_policy_freep)
-    = stk_xcalloc(1, sizeof(*policy));
+    stk_policy *policy STK_AUTO(stk_policy_freep) = stk_xcalloc(1, sizeof(*policy));
     policy->limits = (stk_policy_limits){.tunnels = 256,
                                          .dns_queries = 10000,
                                          .idle = stk_sec(300),
@@ -203,8 +202,7 @@ int stk_policy_parse(stk_jv doc, stk_policy **ret, stk_err *err)
 
 int stk_policy_parse_text(stk_str json, stk_policy **ret, stk_err *err)
 {
-    stk_json *doc STK_AUTO(stk_json_freep)
-    = NULL;
+    stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     stk_err why = {.code = STK_OK};
     stk_json_limits limits = {.depth = 16, .values = 4 * STK_ENTRIES_MAX};
     if (stk_json_parse(json, &limits, &doc, &why) < 0)

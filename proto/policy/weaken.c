@@ -146,8 +146,7 @@ static void weaken_agent(const stk_sandbox_doc *before, const stk_sandbox_doc *a
                          const stk_agent_config *now, stk_weakenings *ret)
 {
     const stk_agent_config *was = before ? stk_sandbox_doc_agent(before, stk_str_of(now->name)) : NULL;
-    stk_entries *old STK_AUTO(stk_entries_freep)
-    = compiled(was ? &was->allow : NULL);
+    stk_entries *old STK_AUTO(stk_entries_freep) = compiled(was ? &was->allow : NULL);
     const stk_entries *sets[] = {old};
     char at[256];
     snprintf(at, sizeof(at), "/agents/%s/allow", now->name);
@@ -224,18 +223,14 @@ static void weaken_scope(const stk_org_doc *before, const stk_org_doc *after, co
     snprintf(at, sizeof(at), "/agents/%s/default", agent);
     if (denied && !denies_by_default(after, now) && !wide_open)
         add(ret, at, "%s may reach whatever is not denied, where only listed hosts were", agent);
-    stk_entries *old_all STK_AUTO(stk_entries_freep)
-    = compiled(&before->all.allow);
-    stk_entries *old STK_AUTO(stk_entries_freep)
-    = compiled(was ? &was->allow : NULL);
+    stk_entries *old_all STK_AUTO(stk_entries_freep) = compiled(&before->all.allow);
+    stk_entries *old STK_AUTO(stk_entries_freep) = compiled(was ? &was->allow : NULL);
     const stk_entries *allowed[] = {old_all, old};
     snprintf(at, sizeof(at), "/agents/%s/allow", agent);
     if (denied && now)
         added_entries(&now->allow, allowed, 2, at, agent, ret);
-    stk_entries *new_all STK_AUTO(stk_entries_freep)
-    = compiled(&after->all.deny);
-    stk_entries *new STK_AUTO(stk_entries_freep)
-    = compiled(now ? &now->deny : NULL);
+    stk_entries *new_all STK_AUTO(stk_entries_freep) = compiled(&after->all.deny);
+    stk_entries *new STK_AUTO(stk_entries_freep) = compiled(now ? &now->deny : NULL);
     const stk_entries *refused[] = {new_all, new};
     snprintf(at, sizeof(at), "/agents/%s/deny", agent);
     if (was)
@@ -258,13 +253,11 @@ void stk_weaken_org(const stk_org_doc *before, const stk_org_doc *after, stk_wea
     bool wide_open = denies_by_default(before, NULL) && !denies_by_default(after, NULL);
     if (wide_open)
         add(ret, "/default", "whatever is not denied may be reached, where only listed hosts were");
-    stk_entries *old STK_AUTO(stk_entries_freep)
-    = compiled(&before->all.allow);
+    stk_entries *old STK_AUTO(stk_entries_freep) = compiled(&before->all.allow);
     const stk_entries *allowed[] = {old};
     if (any_denies(before))
         added_entries(&after->all.allow, allowed, 1, "/allow", "every agent that lists it", ret);
-    stk_entries *new STK_AUTO(stk_entries_freep)
-    = compiled(&after->all.deny);
+    stk_entries *new STK_AUTO(stk_entries_freep) = compiled(&after->all.deny);
     const stk_entries *refused[] = {new};
     removed_denials(&before->all.deny, refused, 1, "/deny", ret);
     for (size_t i = 0; i < before->nagents; i++)

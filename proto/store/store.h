@@ -1,5 +1,6 @@
-/* The store port: append-only audit rows and finished results with the consumer's offset in the same transaction. Written by
- * audit-consumer, read by the gateway. Adapters: SQLite (store_sqlite.h), PostgreSQL. ONE suite: tests/conformance/store. */
+/* The store port: append-only audit rows and finished results with the consumer's offset in the same
+ * transaction. Written by audit-consumer, read by the gateway. Adapters: SQLite (store_sqlite.h), PostgreSQL.
+ * ONE suite: tests/conformance/store. */
 #ifndef STK_STORE_STORE_H
 #define STK_STORE_STORE_H
 
@@ -10,28 +11,33 @@
 
 typedef struct stk_store stk_store;
 
-/* A batch from one partition of one topic. The store advances the offset by compare-and-set from `from` to `to`
- * in the same transaction: a zombie consumer can't fork the chain. Duplicates (by id) are dropped before hashing. */
+/* A batch from one partition of one topic. The store advances the offset by compare-and-set from `from` to
+ * `to` in the same transaction: a zombie consumer can't fork the chain. Duplicates (by id) are dropped before
+ * hashing. */
 typedef struct stk_store_batch {
     const char *topic;
     int32_t partition;
-    int64_t from, to; /* offsets [from, to) */
+    int64_t from, to;          /* offsets [from, to) */
     const stk_audit_row *rows; /* stk.audit  */
     size_t nrows;
-    const stk_event *events; /* stk.events: `finished` is stored as the run's result; a `result` whose run has another winner as late */
+    const stk_event *events; /* stk.events: `finished` is stored as the run's result; a `result` whose run has
+                                another winner as late */
     size_t nevents;
 } stk_store_batch;
-/* err: STALE with the offset that is there = another consumer was here; UNAVAILABLE = try again; FIELD = row `bad` can't be stored (nothing was). */
+/* err: STALE with the offset that is there = another consumer was here; UNAVAILABLE = try again; FIELD = row
+ * `bad` can't be stored (nothing was). */
 typedef void (*stk_store_done)(const stk_err *err, int64_t offset, size_t stored, size_t bad, void *arg);
 
 typedef struct stk_audit_query {
-    char tenant[STK_TENANT_MAX], agent[STK_AGENT_MAX], run[STK_ID_SIZE], action[40]; /* "" = any; action may end in ".*" */
+    char tenant[STK_TENANT_MAX], agent[STK_AGENT_MAX], run[STK_ID_SIZE],
+        action[40];        /* "" = any; action may end in ".*" */
     stk_wall since, until; /* ns 0 = open */
     char cursor[64];       /* "" = start; opaque */
     int64_t limit;         /* 1..1000 */
     bool oldest_first;     /* else newest first */
 } stk_audit_query;
-typedef void (*stk_audit_rows)(const stk_err *err, const stk_audit_row *rows, size_t n, const char *cursor /* "" = end */, void *arg);
+typedef void (*stk_audit_rows)(const stk_err *err, const stk_audit_row *rows, size_t n,
+                               const char *cursor /* "" = end */, void *arg);
 typedef void (*stk_result_got)(const stk_err *err, const stk_event *ev /* NULL: not there */, void *arg);
 
 /* One chain per partition: hash_n = SHA-256(hash_{n-1} || canonical row). */
@@ -40,10 +46,10 @@ typedef struct stk_chain_report {
     int32_t chains;
     bool ok;
     int32_t bad_partition;
-    int64_t bad_seq;             /* first broken row of that chain */
+    int64_t bad_seq; /* first broken row of that chain */
     char bad_id[STK_ID_SIZE];
     char why[128];
-    uint8_t head[STK_SHA256];    /* hash over all chain heads, for export */
+    uint8_t head[STK_SHA256]; /* hash over all chain heads, for export */
 } stk_chain_report;
 typedef void (*stk_verify_done)(const stk_err *err, const stk_chain_report *report, void *arg);
 

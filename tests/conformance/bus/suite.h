@@ -1,4 +1,5 @@
-/* The bus port's suite: written against proto/bus/bus.h alone. An adapter's main sets `factory` and runs the groups of tests. */
+/* The bus port's suite: written against proto/bus/bus.h alone. An adapter's main sets `factory` and runs the
+ * groups of tests. */
 #ifndef STK_TESTS_CONFORMANCE_BUS_SUITE_H
 #define STK_TESTS_CONFORMANCE_BUS_SUITE_H
 
@@ -10,15 +11,15 @@
 #include <cmocka.h>
 #include "proto/bus/bus.h"
 
-#define ONE  "t.one"  /* 1 partition  */
-#define MANY "t.many" /* 8 partitions */
+#define ONE        "t.one"  /* 1 partition  */
+#define MANY       "t.many" /* 8 partitions */
 #define PARTITIONS 8
 
 typedef struct bus_factory {
-    void *(*make)(void);                                /* a new, empty bus with the two topics */
-    stk_bus *(*open)(void *world, stk_loop *loop);      /* a handle */
-    void (*restart)(void *world);                       /* all handles are closed: only what is durable stays */
-    void (*refuse)(void *world, bool on);               /* publishes fail from now on */
+    void *(*make)(void);                           /* a new, empty bus with the two topics */
+    stk_bus *(*open)(void *world, stk_loop *loop); /* a handle */
+    void (*restart)(void *world);                  /* all handles are closed: only what is durable stays */
+    void (*refuse)(void *world, bool on);          /* publishes fail from now on */
     void (*destroy)(void *world);
 } bus_factory;
 extern const bus_factory *factory;
@@ -67,8 +68,8 @@ typedef struct got {
 } got;
 typedef struct tap {
     stk_consumer *consumer;
-    bool finish;            /* at once */
-    bool leave;             /* inside the first callback */
+    bool finish; /* at once */
+    bool leave;  /* inside the first callback */
     got *v;
     size_t n, size;
     int32_t revoked[64];

@@ -1,4 +1,5 @@
-/* The store port's suite: written against proto/store/store.h alone. An adapter's main sets `factory` and runs the tests. */
+/* The store port's suite: written against proto/store/store.h alone. An adapter's main sets `factory` and
+ * runs the tests. */
 #ifndef STK_TESTS_CONFORMANCE_STORE_SUITE_H
 #define STK_TESTS_CONFORMANCE_STORE_SUITE_H
 
@@ -14,7 +15,7 @@
 #define EVENTS "stk.events"
 
 typedef enum damage {
-    FLIP_BYTE,    /* in the stored row */
+    FLIP_BYTE, /* in the stored row */
     FLIP_HASH,
     DROP_ROW,
     CHANGE_COLUMN /* one that queries search by */
@@ -71,7 +72,8 @@ stk_audit_row make_row(int run, int n);
 void run_name(int run, char out[STK_ID_SIZE]);
 stk_event make_event(int run, int assignment, const char *kind, const char *reason);
 
-answer append(world *w, const char *topic, int32_t partition, int64_t from, int64_t to, const stk_audit_row *rows, size_t n);
+answer append(world *w, const char *topic, int32_t partition, int64_t from, int64_t to,
+              const stk_audit_row *rows, size_t n);
 answer append_events(world *w, int64_t from, const stk_event *events, size_t n);
 answer ask_offset(world *w, const char *topic, int32_t partition);
 answer ask_rows(world *w, const stk_audit_query *query);

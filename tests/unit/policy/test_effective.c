@@ -33,11 +33,9 @@ static void each_entry_says_who_narrows_it(void **state)
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
         char json[512];
         snprintf(json, sizeof(json), "{\"allow\":[\"%s\"],%s}", rows[i].entry, rows[i].org);
-        stk_policy *policy STK_AUTO(stk_policy_freep)
-        = NULL;
+        stk_policy *policy STK_AUTO(stk_policy_freep) = NULL;
         assert_int_equal(stk_policy_parse_text(stk_str_of(json), &policy, NULL), 0);
-        stk_effective *v STK_AUTO(stk_freep)
-        = NULL;
+        stk_effective *v STK_AUTO(stk_freep) = NULL;
         size_t n = 0;
         assert_int_equal(stk_policy_effective(policy, &v, &n, NULL), 0);
         assert_int_equal(n, 1);
@@ -49,12 +47,10 @@ static void each_entry_says_who_narrows_it(void **state)
 
 static void wide_wildcards_carry_a_warning(void **state)
 {
-    stk_policy *policy STK_AUTO(stk_policy_freep)
-    = NULL;
+    stk_policy *policy STK_AUTO(stk_policy_freep) = NULL;
     assert_int_equal(stk_policy_parse_text(STK_STR("{\"allow\":[\"*.co.uk\",\"*.a.co.uk\"]}"), &policy, NULL),
                      0);
-    stk_effective *v STK_AUTO(stk_freep)
-    = NULL;
+    stk_effective *v STK_AUTO(stk_freep) = NULL;
     size_t n = 0;
     assert_int_equal(stk_policy_effective(policy, &v, &n, NULL), 0);
     assert_true(v[0].warn_public_suffix);

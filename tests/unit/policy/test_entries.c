@@ -15,8 +15,7 @@ static stk_entries *make(const char *const *texts)
 
 static void an_empty_set_matches_nothing(void **state)
 {
-    stk_entries *set STK_AUTO(stk_entries_freep)
-    = make(NULL);
+    stk_entries *set STK_AUTO(stk_entries_freep) = make(NULL);
     bool name_only = true;
     assert_null(stk_entries_match(set, "api.x.com", 443, &name_only));
     assert_false(name_only);
@@ -40,8 +39,7 @@ static void overlapping_and_repeated_entries_load(void **state)
 {
     static const char *const texts[] = {"api.x.com",   "*.x.com",       "api.x.com", "API.X.com.",
                                         "*.api.x.com", "api.x.com:443", NULL};
-    stk_entries *set STK_AUTO(stk_entries_freep)
-    = make(texts);
+    stk_entries *set STK_AUTO(stk_entries_freep) = make(texts);
     assert_int_equal(stk_entries_count(set), 6);
     assert_non_null(stk_entries_match(set, "api.x.com", 443, NULL));
     assert_non_null(stk_entries_match(set, "a.api.x.com", 80, NULL));
@@ -50,8 +48,7 @@ static void overlapping_and_repeated_entries_load(void **state)
 static void the_longest_entry_decides(void **state)
 {
     static const char *const texts[] = {"*.x.com", "*.b.x.com", "a.b.x.com:443", NULL};
-    stk_entries *set STK_AUTO(stk_entries_freep)
-    = make(texts);
+    stk_entries *set STK_AUTO(stk_entries_freep) = make(texts);
     static const struct {
         const char *host;
         uint16_t port;
@@ -70,8 +67,7 @@ static void the_longest_entry_decides(void **state)
 static void a_known_name_with_another_port_is_told(void **state)
 {
     static const char *const texts[] = {"db.x.com:5432", "*.y.com:8443", "z.com", NULL};
-    stk_entries *set STK_AUTO(stk_entries_freep)
-    = make(texts);
+    stk_entries *set STK_AUTO(stk_entries_freep) = make(texts);
     bool name_only = false;
     assert_null(stk_entries_match(set, "db.x.com", 443, &name_only));
     assert_true(name_only);
@@ -101,8 +97,7 @@ static void the_hashed_answers_are_those_of_a_plain_walk(void **state)
                 snprintf(text + n, sizeof(text) - (size_t)n, ":%d", random() % 2 ? 443 : 22);
             stk_strv_add(&v, stk_str_of(text));
         }
-        stk_entries *set STK_AUTO(stk_entries_freep)
-        = NULL;
+        stk_entries *set STK_AUTO(stk_entries_freep) = NULL;
         assert_int_equal(stk_entries_new(&v, &set, NULL), 0);
         for (int i = 0; i < 60; i++) {
             char host[64];
@@ -130,8 +125,7 @@ static double seconds_to_match(size_t n)
         snprintf(text, sizeof(text), i % 2 ? "*.host%zu.example.com" : "host%zu.example.com", i);
         stk_strv_add(&v, stk_str_of(text));
     }
-    stk_entries *set STK_AUTO(stk_entries_freep)
-    = NULL;
+    stk_entries *set STK_AUTO(stk_entries_freep) = NULL;
     assert_int_equal(stk_entries_new(&v, &set, NULL), 0);
     stk_strv_done(&v);
     double best = 1e9;

@@ -63,8 +63,7 @@ static void a_bad_part_rejects_the_whole_policy(void **state)
 
 static void what_is_not_said_has_its_default(void **state)
 {
-    stk_policy *policy STK_AUTO(stk_policy_freep)
-    = make("{}");
+    stk_policy *policy STK_AUTO(stk_policy_freep) = make("{}");
     const stk_policy_limits *limits = stk_policy_limits_of(policy);
     assert_int_equal(stk_policy_version(policy), 0);
     assert_int_equal(stk_policy_tls(policy), STK_TLS_MATCH);
@@ -77,8 +76,7 @@ static void what_is_not_said_has_its_default(void **state)
 
 static void what_is_said_is_taken(void **state)
 {
-    stk_policy *policy STK_AUTO(stk_policy_freep)
-    = make(
+    stk_policy *policy STK_AUTO(stk_policy_freep) = make(
         "{\"version\":7,\"tls\":\"require\",\"limits\":{\"tunnels\":4,\"bytes\":1000,\"bytes_per_second\":10,"
         "\"dns_queries\":0,\"idle_seconds\":1.5,\"head_seconds\":2,\"connect_seconds\":3}}");
     const stk_policy_limits *limits = stk_policy_limits_of(policy);
@@ -139,8 +137,7 @@ static void lists_and_organisation_decide_together(void **state)
          "a.com", 5432, "org_policy", ""},
     };
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
-        stk_policy *policy STK_AUTO(stk_policy_freep)
-        = make(rows[i].json);
+        stk_policy *policy STK_AUTO(stk_policy_freep) = make(rows[i].json);
         stk_verdict verdict = stk_policy_judge(policy, rows[i].host, rows[i].port);
         if (strcmp(verdict.reason, rows[i].reason) != 0 || strcmp(verdict.rule, rows[i].rule) != 0)
             fail_msg("%s on %s:%u: %s by \"%s\"", rows[i].json, rows[i].host, rows[i].port, verdict.reason,
@@ -151,11 +148,11 @@ static void lists_and_organisation_decide_together(void **state)
 
 static void internal_networks_open_for_named_hosts_and_never_for_what_is_never(void **state)
 {
-    stk_policy *policy STK_AUTO(stk_policy_freep)
-    = make("{\"allow\":[\"db.corp.com:5432\"],\"internal\":["
-           "{\"cidr\":\"10.1.0.0/16\",\"hosts\":[\"db.corp.com\"],\"ports\":[5432]},"
-           "{\"cidr\":\"0.0.0.0/0\",\"hosts\":[\"*.any.com\"]},{\"cidr\":\"::/0\",\"hosts\":[\"*.any.com\"]},"
-           "{\"cidr\":\"10.2.0.0/16\",\"hosts\":[\"p.corp.com:8080\"]}]}");
+    stk_policy *policy STK_AUTO(stk_policy_freep) = make(
+        "{\"allow\":[\"db.corp.com:5432\"],\"internal\":["
+        "{\"cidr\":\"10.1.0.0/16\",\"hosts\":[\"db.corp.com\"],\"ports\":[5432]},"
+        "{\"cidr\":\"0.0.0.0/0\",\"hosts\":[\"*.any.com\"]},{\"cidr\":\"::/0\",\"hosts\":[\"*.any.com\"]},"
+        "{\"cidr\":\"10.2.0.0/16\",\"hosts\":[\"p.corp.com:8080\"]}]}");
     static const struct {
         const char *addr, *host;
         uint16_t port;
@@ -202,8 +199,7 @@ static void overlapping_and_huge_lists_load(void **state)
     for (int i = 0; i < 10000; i++)
         stk_buf_fmt(&json, ",\"h%d.example.com\"", i);
     stk_buf_text(&json, "]}");
-    stk_policy *policy STK_AUTO(stk_policy_freep)
-    = make(json.p);
+    stk_policy *policy STK_AUTO(stk_policy_freep) = make(json.p);
     assert_true(stk_policy_judge(policy, "h9999.example.com", 443).allow);
     assert_false(stk_policy_judge(policy, "h10000.example.com", 443).allow);
     stk_buf_done(&json);

@@ -219,15 +219,13 @@ static void the_proxys_document_joins_list_and_scopes(void **state)
     assert_string_equal(out.p, "{\"version\":9,\"allow\":[\"a.com\",\"*.b.com:8443\"],\"organisation\":{"
                                "\"default\":\"deny\",\"allow\":[\"a.com\"],"
                                "\"deny\":[\"x.com\"]},\"internal\":[],\"tls\":\"require\"}");
-    stk_policy *policy STK_AUTO(stk_policy_freep)
-    = NULL;
+    stk_policy *policy STK_AUTO(stk_policy_freep) = NULL;
     assert_int_equal(stk_policy_parse_text(stk_buf_view(&out), &policy, &err), 0);
     assert_true(stk_policy_judge(policy, "a.com", 443).allow);
     assert_string_equal(stk_policy_judge(policy, "q.b.com", 8443).reason, "org_policy");
     stk_buf_reset(&out);
     assert_int_equal(stk_policy_document(&doc.agents[0], NULL, (stk_str){NULL, 0}, 1, &out, &err), 0);
-    stk_policy *alone STK_AUTO(stk_policy_freep)
-    = NULL;
+    stk_policy *alone STK_AUTO(stk_policy_freep) = NULL;
     assert_int_equal(stk_policy_parse_text(stk_buf_view(&out), &alone, &err), 0);
     assert_true(stk_policy_judge(alone, "q.b.com", 8443).allow);
     stk_buf_done(&out);

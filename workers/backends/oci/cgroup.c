@@ -77,8 +77,7 @@ static void cgroup_path(const stk_cgroups *cg, size_t i, const char *path, char 
 
 static int64_t counter(const char *file, const char *name)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(4096);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(4096);
     stk_err ignored;
     if (stk_file_read(file, &text, &ignored) < 0)
         return -1;
@@ -113,8 +112,7 @@ static void kill_members(const char *dir)
         return;
     }
     snprintf(file, sizeof(file), "%s/cgroup.procs", dir);
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(1 << 20);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(1 << 20);
     stk_err ignored;
     if (stk_file_read(file, &text, &ignored) < 0 || text.n == 0)
         return;

@@ -55,8 +55,7 @@ static void on_proxy_end(stk_proc *proc, const stk_proc_end *end, void *arg)
 static int start_proxy(stk_oci_sandbox *sbx, stk_err *err)
 {
     char addr[512];
-    int listener STK_AUTO(stk_closep)
-    = -1;
+    int listener STK_AUTO(stk_closep) = -1;
     int pair[2];
     int rc = stk_path(addr, sizeof(addr), err, "unix:%s/p/s", sbx->paths.dir);
     if (rc == 0)
@@ -67,8 +66,7 @@ static int start_proxy(stk_oci_sandbox *sbx, stk_err *err)
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return stk_err_errno(err, errno, "set up the proxy's sockets");
     sbx->base.proxy_control = pair[0];
-    int theirs STK_AUTO(stk_closep)
-    = pair[1];
+    int theirs STK_AUTO(stk_closep) = pair[1];
     stk_oci_argv argv;
     stk_oci_proxy_argv(sbx->oci, sbx->spec.run, &argv);
     stk_proc_spec spec = {.path = sbx->oci->proxy_program,
@@ -82,18 +80,16 @@ static int start_proxy(stk_oci_sandbox *sbx, stk_err *err)
 
 static int write_config(stk_oci_sandbox *sbx, stk_err *err)
 {
-    cJSON *config STK_AUTO(stk_tree_freep)
-    = stk_oci_config(&sbx->spec, &sbx->paths, &sbx->oci->cg, sbx->oci->kind, sbx->uid, sbx->gid);
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(1 << 18);
+    cJSON *config STK_AUTO(stk_tree_freep) =
+        stk_oci_config(&sbx->spec, &sbx->paths, &sbx->oci->cg, sbx->oci->kind, sbx->uid, sbx->gid);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(1 << 18);
     char path[512];
     int rc = stk_tree_text(&text, config, false, err);
     if (rc == 0)
         rc = stk_path(path, sizeof(path), err, "%s/config.json", sbx->paths.dir);
     if (rc < 0)
         return rc;
-    int fd STK_AUTO(stk_closep)
-    = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd STK_AUTO(stk_closep) = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return fd < 0 ? stk_err_errno(err, errno, "make %s", path) : stk_fd_write_all(fd, text.p, text.n, err);
 }
 
@@ -102,8 +98,7 @@ static void read_log(const stk_oci_sandbox *sbx, char *out, size_t size)
 {
     char path[512];
     stk_err ignored;
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(65536);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(65536);
     snprintf(out, size, "no reason given");
     if (stk_path(path, sizeof(path), &ignored, "%s/log", sbx->paths.dir) < 0 ||
         stk_file_read(path, &text, &ignored) < 0)
@@ -132,8 +127,7 @@ static void on_death(evutil_socket_t fd, short what, void *arg)
 static int watch_init(stk_oci_sandbox *sbx, stk_err *err)
 {
     char path[512];
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(32);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(32);
     uint64_t pid = 0;
     int rc = stk_path(path, sizeof(path), err, "%s/pid", sbx->paths.dir);
     if (rc == 0)
@@ -208,8 +202,7 @@ static int token_pipe(const stk_sandbox *base, int *ret_fd, stk_err *err)
 static int start_runtime(stk_oci_sandbox *sbx, stk_err *err)
 {
     static const char *const env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-    int token STK_AUTO(stk_closep)
-    = -1;
+    int token STK_AUTO(stk_closep) = -1;
     int rc = token_pipe(&sbx->base, &token, err);
     if (rc < 0)
         return rc;

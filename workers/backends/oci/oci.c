@@ -69,8 +69,7 @@ void stk_oci_proxy_argv(const stk_oci *oci, const char *run, stk_oci_argv *ret)
 /* Nameservers of resolv.conf as IP:53, or the configured list. At most three, as the C library. */
 static void find_resolvers(stk_oci *oci)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(65536);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(65536);
     stk_err ignored;
     if (*oci->env.resolvers) {
         const char *p = oci->env.resolvers;

@@ -111,8 +111,7 @@ static void start_canary(canary *c)
 /* First line of `crun --version`, cut to "crun 1.8.1". */
 static void read_version(stk_oci *oci, const char *name)
 {
-    stk_buf out STK_AUTO(stk_buf_done)
-    = STK_BUF(4096);
+    stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(4096);
     stk_proc_end end;
     stk_err ignored;
     const char *argv[] = {oci->program, "--version", NULL};

@@ -47,8 +47,7 @@ static bool pid_file_gone(const stk_oci *oci, const char *name)
 {
     char path[512], expected[] = "/.stockade/runtime";
     stk_err ignored;
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(4096);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(4096);
     uint64_t pid;
     snprintf(path, sizeof(path), "%s/%s/pid", oci->env.run_dir, name);
     if (stk_file_read(path, &text, &ignored) < 0 || !stk_str_u64(stk_buf_view(&text), INT32_MAX, &pid) ||

@@ -40,8 +40,7 @@ static const struct text_file {
 /* Copies a host file when it is there: what the loader and TLS clients need. */
 static int copy_host_file(const char *root, const char *from, const char *to, stk_err *err)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(8 << 20);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(8 << 20);
     char path[512];
     int rc = stk_file_read(from, &text, err);
     if (rc == -STK_E_NOT_FOUND)

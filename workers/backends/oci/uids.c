@@ -21,8 +21,7 @@ struct stk_uids {
 
 static int own_range(const char *file, const char *user, uint32_t id, uint32_t *ret_first)
 {
-    stk_buf text STK_AUTO(stk_buf_done)
-    = STK_BUF(1 << 20);
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(1 << 20);
     stk_err ignored;
     char number[16];
     snprintf(number, sizeof(number), "%u", id);
