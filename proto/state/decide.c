@@ -86,5 +86,6 @@ bool stk_decide_adopt(stk_run_state state, bool same_assignment, bool worker_liv
 
 bool stk_decide_grace(int64_t last_ns, int64_t now_ns, stk_span heartbeat)
 {
-    return last_ns < 0 || now_ns - last_ns > 2 * heartbeat.ns;
+    int64_t gap = 2 * heartbeat.ns > STK_REAP_LATE.ns ? 2 * heartbeat.ns : STK_REAP_LATE.ns;
+    return last_ns < 0 || now_ns - last_ns > gap;
 }

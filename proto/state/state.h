@@ -431,7 +431,8 @@ typedef struct stk_op_config_done {
 
 /* --- outbox, live output, counts ---------------------------------------------------------------------------------- */
 
-/* Items older than `older` that nobody published, in order of id; each is handed to one sweeper for `hold`. */
+/* Items older than `older` that nobody published, in order of id; each is handed to one sweeper for `hold`. A configuration document is
+ * handed out only when its audit row is done. */
 typedef struct stk_op_outbox_take {
     stk_op op;
     struct {

@@ -66,52 +66,28 @@ static void read_item(sqlite3_stmt *stmt, stk_outbox_item *item)
     item->id = sqlite3_column_int64(stmt, 0);
     STK_COL_TEXT(stmt, 1, item->topic);
     STK_COL_TEXT(stmt, 2, item->key);
-    stk_bytes_set(&item->value, stk_db_blob(stmt, 4));
+    stk_bytes_set(&item->value, stk_db_blob(stmt, 3));
 }
 
-static bool picked(const stk_outbox_items *items, int64_t id)
-{
-    for (size_t i = items->n; i > 0; i--)
-        if (items->v[i - 1].id == id)
-            return true;
-    return false;
-}
-
-static int waits_for(stk_sdb *db, int64_t id, bool *ret)
-{
-    sqlite3_stmt *stmt STK_AUTO(stk__sql_reset) =
-        STK_SQL(db, "SELECT 1 FROM outbox WHERE id = ?1", V_INT(id));
-    int rc = stk__sql_next(db, stmt);
-    *ret = rc > 0;
-    return rc < 0 ? rc : 0;
-}
-
-/* An item that must follow another (a configuration its audit row) is handed out with it, or once it is done.
- */
+/* An item that must follow another (a configuration its audit row) is handed out once that one is done. */
 static int pick(stk_sdb *db, const stk_op_outbox_take *op, stk_outbox_items *items)
 {
     int64_t most = op->in.most > 0 ? op->in.most : 100;
     sqlite3_stmt *stmt STK_AUTO(stk__sql_reset) =
         STK_SQL(db,
-                "SELECT id, topic, key, after, value FROM outbox WHERE made <= ?1 AND held <= ?2 ORDER BY id "
-                "LIMIT ?3",
+                "SELECT id, topic, key, value FROM outbox o WHERE made <= ?1 AND held <= ?2"
+                " AND NOT EXISTS (SELECT 1 FROM outbox p WHERE p.id = o.after) ORDER BY id LIMIT ?3",
                 V_INT(db->now - op->in.older.ns), V_INT(db->now), V_INT(most));
     int rc;
-    while ((rc = stk__sql_next(db, stmt)) > 0) {
-        int64_t after = sqlite3_column_int64(stmt, 3);
-        bool wait = false;
-        if (after && !picked(items, after) && waits_for(db, after, &wait) < 0)
-            return -(int)db->err->code;
-        if (!wait)
-            read_item(stmt, STK_GROW(items->v, items->n));
-    }
+    while ((rc = stk__sql_next(db, stmt)) > 0)
+        read_item(stmt, STK_GROW(items->v, items->n));
     return rc;
 }
 
 static int pick_one(stk_sdb *db, int64_t id, stk_outbox_items *items)
 {
     sqlite3_stmt *stmt STK_AUTO(stk__sql_reset) =
-        STK_SQL(db, "SELECT id, topic, key, after, value FROM outbox WHERE id = ?1 AND held <= ?2", V_INT(id),
+        STK_SQL(db, "SELECT id, topic, key, value FROM outbox WHERE id = ?1 AND held <= ?2", V_INT(id),
                 V_INT(db->now));
     int rc = stk__sql_next(db, stmt);
     if (rc > 0)

@@ -168,6 +168,8 @@ static void a_gap_of_more_than_two_heartbeats_is_forgiven(void **state)
     assert_true(stk_decide_grace(-1, 0, stk_sec(2)));
     assert_false(stk_decide_grace(0, stk_sec(4).ns, stk_sec(2)));
     assert_true(stk_decide_grace(0, stk_sec(4).ns + 1, stk_sec(2)));
+    assert_false(stk_decide_grace(0, stk_sec(1).ns, stk_ms(100)));
+    assert_true(stk_decide_grace(0, STK_REAP_LATE.ns + 1, stk_ms(100)));
 }
 
 int main(void)
