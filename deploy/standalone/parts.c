@@ -1,6 +1,7 @@
 #include "api-gateway/gateway.h"
 #include "audit-consumer/audit_consumer.h"
 #include "deploy/standalone/part.h"
+#include "proto/base/fd.h"
 #include "scheduler/scheduler.h"
 #include "workers/worker.h"
 #include <stdio.h>
@@ -167,6 +168,10 @@ static void all_metrics(stk_buf *out, void *arg)
 static int gateway_open(stk_part *part, stk_err *err)
 {
     stk_up *up = part->up;
+    char tokens[512];
+    int rc = stk_path(tokens, sizeof(tokens), err, "%s/tokens.json", up->settings.state_dir);
+    if (rc < 0)
+        return rc;
     stk_gateway_spec spec = {.loop = part->loop,
                              .bus = part->bus,
                              .state = part->state,
@@ -177,7 +182,8 @@ static int gateway_open(stk_part *part, stk_err *err)
                              .body_max = up->settings.body_max,
                              .queued_cap = up->settings.queued_cap,
                              .wait_default = up->settings.wait_default};
-    int rc = stk_gateway_new(&spec, (stk_gateway **)&part->program, err);
+    spec.tokens_file = tokens;
+    rc = stk_gateway_new(&spec, (stk_gateway **)&part->program, err);
     if (rc < 0)
         return rc;
     stk_gateway_metrics(part->program, all_metrics, up);
