@@ -1,9 +1,9 @@
 /* Inside of the scheduler: what its files share. A job is one request on its way; an item of stk_fair stands
  * for it while it waits.
  *
- *   intake -> QUEUE -> (delay) -> waiting -> picked -> place -> ASSIGN -> lane record durable -> offset
- * finished
- *                                     \-> end: audit row -> FINISH -> event durable -> offset finished */
+ *   intake -> QUEUE -> (delay) -> waiting -> picked -> place -> ASSIGN
+ *                                     |-> lane record durable -> offset finished
+ *                                     |-> end: audit row -> FINISH -> event durable -> offset finished */
 #ifndef STK_SCHEDULER_IMPL_H
 #define STK_SCHEDULER_IMPL_H
 
