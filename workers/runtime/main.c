@@ -24,9 +24,11 @@ int main(int argc, char **argv)
     stk_runtime *rt;
     if (stk_runtime_new(&opt, &rt, &err) < 0)
         return say(1, "cannot start: ", &err);
+    int status = 0;
     if (stk_runtime_open(rt, &err) < 0)
-        return say(1, "cannot serve: ", &err);
-    stk_runtime_run(rt);
+        status = say(1, "cannot serve: ", &err);
+    else
+        stk_runtime_run(rt);
     stk_runtime_free(rt);
-    return 0;
+    return status;
 }

@@ -27,6 +27,7 @@ struct stk_reaper {
     struct event *again;
     int fd;
     bool init;          /* PID 1 of a namespace of our own */
+    bool ending;        /* nothing is spared any more */
     stk_minded *minded; /* spared */
     waiter *waiting;
 };
@@ -37,6 +38,8 @@ static const stk_span sweep_most = {5000000000};
 static bool is_minder(pid_t pid, void *arg)
 {
     const stk_reaper *reaper = arg;
+    if (reaper->ending)
+        return false;
     for (const stk_minded *m = reaper->minded; m; m = m->next)
         if (m->pid == pid)
             return true;
@@ -71,7 +74,7 @@ static bool reap(stk_reaper *reaper)
         stk_minded *m = unlink_minded(reaper, pid);
         if (!m)
             continue;
-        if (m->ended)
+        if (m->ended && !reaper->ending)
             m->ended(m->arg);
         free(m);
     }
@@ -82,7 +85,7 @@ static bool sweep(stk_reaper *reaper, bool deep)
 {
     if (reap(reaper))
         return true;
-    if (reaper->init && !reaper->minded) {
+    if (reaper->init && (reaper->ending || !reaper->minded)) {
         kill(-1, SIGKILL);
         return reap(reaper);
     }
@@ -210,8 +213,7 @@ void stk_reaper_condemn(stk_reaper *reaper, stk_minded *minded, void (*swept)(bo
 
 void stk_reaper_end_all(stk_reaper *reaper)
 {
-    while (reaper->minded)
-        free(unlink_minded(reaper, reaper->minded->pid));
+    reaper->ending = true;
     stk_mono until = stk_mono_add(stk_mono_now(), stk_sec(2));
     while (!sweep(reaper, true) && stk_mono_before(stk_mono_now(), until))
         usleep(1000);

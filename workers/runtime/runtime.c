@@ -176,18 +176,28 @@ int stk_runtime_open(stk_runtime *rt, stk_err *err)
     return rc < 0 ? rc : stk_rt_listeners_open(rt, err);
 }
 
+/* Cutting the connections cancels their commands. */
+static void close_servers(stk_runtime *rt)
+{
+    if (rt->listeners)
+        stk_http_server_free(STK_TAKE(rt->listeners));
+    if (rt->links)
+        stk_http_server_free(STK_TAKE(rt->links));
+}
+
 void stk_runtime_run(stk_runtime *rt)
 {
     event_base_dispatch(rt->base);
+    close_servers(rt);
+    stk_mono until = stk_mono_add(stk_mono_now(), stk_sec(2));
+    while (rt->running > 0 && stk_mono_before(stk_mono_now(), until))
+        event_base_loop(rt->base, EVLOOP_ONCE);
     stk_reaper_end_all(rt->reaper);
 }
 
 void stk_runtime_free(stk_runtime *rt)
 {
-    if (rt->listeners)
-        stk_http_server_free(rt->listeners);
-    if (rt->links)
-        stk_http_server_free(rt->links);
+    close_servers(rt);
     if (rt->relay)
         stk_relay_free(rt->relay);
     if (rt->reaper)

@@ -14,6 +14,8 @@ BUILD = pathlib.Path(os.environ.get("STOCKADE_BUILD", SOURCE / "build"))
 BINARY = BUILD / "workers/runtime/stockade-runtime"
 PYTHON = "/usr/bin/python3"
 UID = 65532
+# A sanitizer build is dynamic and large: what a test says of memory holds for the real one only.
+SANITIZED = b"__asan_init" in BINARY.read_bytes() if BINARY.exists() else False
 
 
 def wait_until(condition, seconds=5.0, what="condition"):
@@ -188,6 +190,15 @@ class Runtime:
             if line.startswith(field + ":"):
                 return int(line.split()[1])
         raise KeyError(field)
+
+    def assert_memory(self, most, field="Rss", before=0):
+        """At most `most` KiB more than before."""
+        now = self.memory(field)
+        assert SANITIZED or now - before <= most, f"{now} KiB, {before} KiB before"
+
+    def assert_small(self):
+        private = self.memory("Private_Clean") + self.memory("Private_Dirty")
+        assert SANITIZED or private <= 1024, f"{private} KiB private"
 
     def below(self):
         """Live and zombie processes below the runtime: pid -> state."""

@@ -104,7 +104,7 @@ def test_the_end_of_all_other_links_ends_it_too(worker):
 def test_an_idle_link_is_kept(worker):
     link = worker.of("health")[0]
     assert link.call("GET", "/").status == 200
-    assert worker.runtime.memory("Private_Clean") + worker.runtime.memory("Private_Dirty") <= 1024
+    worker.runtime.assert_small()
 
 
 @pytest.mark.parametrize("line", ["", "only-one\n", "no newline", "a b c\n", " \n", "x" * 100 + " y\n", "sp@ce nonce\n"])

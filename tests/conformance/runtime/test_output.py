@@ -48,14 +48,14 @@ def test_a_flood_is_drained_in_bounded_memory_and_keeps_its_exit_code(fresh):
     assert end["exit_code"] == 3 and end["truncated"]
     assert end["stdout_bytes"] == end["stderr_bytes"] == 128 * MIB
     assert len(end["stdout"].encode()) <= MIB + 64 and len(end["stderr"].encode()) <= MIB + 64
-    assert most - before < 4 * MIB // 1024, f"{most - before} KiB more"
+    assert rt.SANITIZED or most - before < 4 * MIB // 1024, f"{most - before} KiB more"
     assert end["duration_ms"] < 20000
 
 
 def test_memory_is_given_back_after_a_flood(fresh):
     with fresh.client() as client:
         client.python(MIXED, "65536", str(8 * MIB), "2")
-        assert fresh.memory() < 2048
+        fresh.assert_memory(2048)
 
 
 def test_only_stderr_flooding_loses_no_stdout(fresh):
@@ -168,7 +168,7 @@ def test_a_slow_reader_neither_stops_the_command_nor_costs_memory(fresh):
         client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.send("POST", "/execute?stream=1", {"command": [rt.PYTHON, "-c", code]})
         rt.wait_until(done.exists, 20, "the command ends though nobody reads")
-        assert fresh.memory() - before < 4 * 1024
+        fresh.assert_memory(4096, before=before)
         status, _ = client.read_head()
         body = b""
         while data := client.read_chunk():

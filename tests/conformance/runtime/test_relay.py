@@ -147,7 +147,7 @@ def test_a_reader_that_is_slow_holds_the_sender_back(relay):
         except BlockingIOError:
             pass
         assert sent < 32 << 20
-        assert runtime.memory() - before < 512
+        runtime.assert_memory(512, before=before)
         go.set()
 
 
