@@ -26,6 +26,8 @@ int stk_decide_assign(const stk_assign_facts *facts)
         return STK_ASSIGN_ALREADY;
     if (facts->cancel_asked)
         return STK_ASSIGN_CANCELLED;
+    if (facts->first && facts->attempts > 0)
+        return STK_ASSIGN_COUNTED;
     if (!facts->worker_live || (!facts->plan && facts->used >= facts->slots))
         return STK_ASSIGN_NO_WORKER;
     if (!facts->plan && facts->cap > 0 && facts->running >= facts->cap)

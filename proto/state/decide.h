@@ -23,6 +23,8 @@ typedef struct stk_assign_facts {
     int64_t slots, used;
     int64_t running, cap; /* of the tenant */
     bool wants_sandbox, sandbox_there;
+    bool first; /* the caller takes it for a first attempt */
+    int64_t attempts;
 } stk_assign_facts;
 int stk_decide_assign(const stk_assign_facts *facts); /* STK_ASSIGN_… */
 
@@ -56,8 +58,8 @@ bool stk_decide_loss_counts(bool came_back, int64_t losses_before);
 
 bool stk_decide_adopt(stk_run_state state, bool same_assignment, bool worker_live);
 
-/* True: everybody gets one lease of grace first. last < 0: reap never ran. A gap is more than two heartbeats, and more than
- * STK_REAP_LATE: reaping once a second is no gap however short the heartbeat is. */
+/* True: everybody gets one lease of grace first. last < 0: reap never ran. A gap is more than two heartbeats,
+ * and more than STK_REAP_LATE: reaping once a second is no gap however short the heartbeat is. */
 #define STK_REAP_LATE stk_sec(3)
 bool stk_decide_grace(int64_t last_ns, int64_t now_ns, stk_span heartbeat);
 

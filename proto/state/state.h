@@ -154,6 +154,7 @@ typedef struct stk_op_assign {
         int64_t attempt;
         int64_t running_cap; /* most assigned + running of the tenant; 0 = none */
         bool plan;           /* takes no slot */
+        bool first;          /* not QUEUEd before: only while no attempt counted */
         stk_bytes record;
     } in;
     enum {
@@ -164,7 +165,8 @@ typedef struct stk_op_assign {
         STK_ASSIGN_NO_SANDBOX,/* the warm one is gone: choose again                       */
         STK_ASSIGN_CAP,       /* the tenant's running cap                                 */
         STK_ASSIGN_CANCELLED, /* a cancel was asked: finish it                            */
-        STK_ASSIGN_CLOSED     /* state was lost and is not open yet                       */
+        STK_ASSIGN_CLOSED,    /* state was lost and is not open yet                       */
+        STK_ASSIGN_COUNTED    /* `first`, but attempts counted: QUEUE it                  */
     } outcome;
     int32_t lane;
     stk_bytes record;

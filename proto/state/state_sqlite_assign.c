@@ -24,6 +24,8 @@ static int gather(stk_sdb *db, const stk_op_assign *op, stk_srun *run, stk_swork
     facts->cancel_asked = run->cancel;
     facts->worker_live = stk__worker_is(db, worker, op->in.incarnation) && !worker->draining;
     facts->plan = op->in.plan;
+    facts->first = op->in.first;
+    facts->attempts = run->attempts;
     facts->slots = worker->slots;
     facts->used = worker->used;
     facts->cap = op->in.running_cap;

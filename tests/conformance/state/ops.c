@@ -91,6 +91,7 @@ stk_op_assign *do_assign_with(rig *r, assign_args args)
     op->in.attempt = args.attempt ? args.attempt : 1;
     op->in.running_cap = args.running_cap;
     op->in.plan = args.plan;
+    op->in.first = args.first;
     record_of(&args, &op->in.record);
     return CALL_OK(r, op);
 }

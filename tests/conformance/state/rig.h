@@ -59,7 +59,7 @@ stk_op_queue *do_queue(rig *r, const char *run, const char *tenant, int64_t offs
 typedef struct assign_args {
     const char *run, *assignment, *worker, *incarnation, *sandbox, *tenant, *retry;
     int64_t running_cap, attempt;
-    bool plan;
+    bool plan, first;
 } assign_args;
 stk_op_assign *do_assign_with(rig *r, assign_args args);
 #define ASSIGN(r, ...) do_assign_with(r, (assign_args){__VA_ARGS__}) /* designated */

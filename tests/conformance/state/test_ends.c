@@ -171,6 +171,24 @@ static void a_cancelled_run_that_comes_back_is_not_assigned_again(void **state)
     assert_int_equal(do_assign(r, "run-1", "asg-2", "wrk-1", "inc-1")->outcome, STK_ASSIGN_CANCELLED);
 }
 
+static void a_first_attempt_is_one_only_while_none_counted(void **state)
+{
+    rig *r = *state;
+    do_join(r, "wrk-1", "inc-1", 4, 8);
+    stk_op_assign *op = ASSIGN(r, .run = "run-1", .assignment = "asg-1", .worker = "wrk-1",
+                               .incarnation = "inc-1", .first = true);
+    assert_int_equal(op->outcome, STK_ASSIGN_OK);
+    do_requeue(r, "run-1", "asg-1", false, false);
+    op = ASSIGN(r, .run = "run-1", .assignment = "asg-2", .worker = "wrk-1", .incarnation = "inc-1",
+                .first = true);
+    assert_int_equal(op->outcome, STK_ASSIGN_OK);
+    do_requeue(r, "run-1", "asg-2", true, false);
+    op = ASSIGN(r, .run = "run-1", .assignment = "asg-3", .worker = "wrk-1", .incarnation = "inc-1",
+                .first = true);
+    assert_int_equal(op->outcome, STK_ASSIGN_COUNTED);
+    assert_int_equal(do_assign(r, "run-1", "asg-3", "wrk-1", "inc-1")->outcome, STK_ASSIGN_OK);
+}
+
 static void a_requeued_run_waits_with_its_request_in_the_outbox(void **state)
 {
     rig *r = *state;
@@ -278,6 +296,7 @@ SUITE(ends, CASE(the_winner_leaves_one_event_in_the_outbox), CASE(a_report_for_a
       CASE(a_result_over_64_kib_is_kept_without_its_sealed_part),
       CASE(cancelling_what_did_not_start_ends_it_at_once), CASE(cancel_before_start_wins),
       CASE(cancel_after_start_is_a_wish), CASE(a_cancelled_run_that_comes_back_is_not_assigned_again),
+      CASE(a_first_attempt_is_one_only_while_none_counted),
       CASE(a_requeued_run_waits_with_its_request_in_the_outbox),
       CASE(a_started_run_comes_back_only_to_be_repeated), CASE(an_item_is_handed_to_one_sweeper_for_a_while),
       CASE(the_winner_takes_his_own_item_whatever_its_age), CASE(ids_in_the_outbox_are_never_used_again),
