@@ -37,6 +37,7 @@ struct stk_job {
     stk_bytes raw;
     int64_t attempts; /* that counted so far */
     bool plan;
+    bool known; /* QUEUE was done: state has it, and the attempts are known */
     /* placing */
     char assignment[STK_ID_SIZE];
     uint64_t ticket; /* of the fleet's books */
@@ -104,11 +105,18 @@ void stk__job_queue(stk_job *job);
 void stk__intake_flow(stk_scheduler *s);
 
 /* assign.c */
+/* The lane record until it is durable, then the offset. Moves `record`. */
+void stk__job_to_lane(stk_job *job, int32_t lane, stk_bytes *record);
+/* Reserves the place in state, then hands the lane record out. */
+void stk__job_assign(stk_job *job, const stk_place_choice *choice);
+
+/* pick.c */
+/* One that was just read, when nobody else waits and there is room: ASSIGN without QUEUE. False: it goes the
+ * long way. */
+bool stk__job_fast(stk_job *job);
 void stk__pump(stk_scheduler *s);
 /* A listed item was picked, or a delayed one is due: it goes on from where it was. */
 void stk__item_go(stk_scheduler *s, uint32_t item);
-/* The lane record until it is durable, then the offset. Moves `record`. */
-void stk__job_to_lane(stk_job *job, int32_t lane, stk_bytes *record);
 
 /* end.c */
 void stk__job_end(stk_job *job, stk_reason reason, stk_code code, const char *fmt, ...) STK_PRINTF(4, 5);

@@ -78,8 +78,8 @@ static void on_queue(stk_op *op_, void *arg)
     s->queueing--;
     stk__intake_flow(s);
     job->attempts = op->attempt;
+    job->known = op_->rc == 0;
     if (op_->rc < 0) {
-        job->attempts = -1; /* not known: QUEUE again */
         stk__job_delay(job, RETRY);
     } else if (op->outcome == STK_QUEUE_PASSED) {
         stk__job_close(job);
@@ -156,7 +156,8 @@ static void on_message(stk_consumer *consumer, const stk_bus_msg *msg, void *arg
     stk_index_grow(&s->index, stk_fair_span(s->fair));
     s->index.slots[job->item] =
         (stk_slot){.state = STK_SLOT_BUSY, .partition = job->partition, .offset = job->offset};
-    stk__job_queue(job);
+    if (!stk__job_fast(job))
+        stk__job_queue(job);
 }
 
 /* Another member has them now. What is under way goes on: state decides who is right. */

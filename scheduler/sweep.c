@@ -126,7 +126,7 @@ static void go_on(stk_scheduler *s, uint32_t item)
     stk_job *job = slot->job;
     if (slot->state == STK_SLOT_WAITING) {
         expire(s, item);
-    } else if (job && job->req.id[0] && !job->reason && job->attempts >= 0) {
+    } else if (job && job->req.id[0] && !job->reason && job->known) {
         slot->job = NULL;
         s->index.bytes -= stk__job_bytes(job);
         stk__job_wait(job, false);
