@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <sqlite3.h>
 #include <cmocka.h>
 #include "tests/unit/bus/fault_vfs.h"
@@ -33,6 +35,8 @@ static int box_open(void **state)
 
 static void shut(box *b)
 {
+    if (!b->file)
+        return;
     stk_state_close(b->st);
     event_base_loop(stk_loop_base(b->loop), EVLOOP_NONBLOCK);
     stk_state_file_close(b->file);
@@ -232,6 +236,71 @@ static void a_group_whose_commit_fails_did_not_happen(void **state)
     assert_int_equal(b->failed, 398);
 }
 
+static void on_told(stk_op *op, void *arg)
+{
+    char one = 1;
+    if (op->rc < 0 || write(*(int *)arg, &one, 1) != 1)
+        _exit(1);
+}
+
+/* In a child: submits without end and says after each answer that it came. */
+static void submit_until_killed(const char *path, int pipe_fd)
+{
+    stk_loop *loop = NULL;
+    box b = {0};
+    if (stk_loop_new(&loop, NULL) < 0 || stk_state_file_open(path, &b.file, NULL) < 0 ||
+        stk_state_sqlite_new(b.file, loop, &b.st, NULL) < 0)
+        _exit(1);
+    for (;;) {
+        stk_op_submit *op = stk_op_new(STK_OP_SUBMIT, on_told, &pipe_fd);
+        stk_id_new("run", stk_wall_now(), op->in.run);
+        snprintf(op->in.tenant, sizeof(op->in.tenant), "acme");
+        snprintf(op->in.agent, sizeof(op->in.agent), "coder");
+        stk_state_call(b.st, op);
+        event_base_loop(stk_loop_base(loop), EVLOOP_NONBLOCK);
+    }
+}
+
+static int64_t read_and_kill(pid_t child, int fd, int64_t enough)
+{
+    char buf[512];
+    int64_t told = 0;
+    ssize_t n;
+    bool killed = false;
+    while ((n = read(fd, buf, sizeof(buf))) > 0) {
+        told += n;
+        if (told >= enough && !killed) {
+            kill(child, SIGKILL);
+            killed = true;
+        }
+    }
+    waitpid(child, NULL, 0);
+    return told;
+}
+
+static void what_was_answered_survives_a_kill(void **state)
+{
+    box *b = *state;
+    int64_t told = 0;
+    shut(b);
+    for (int round = 0; round < 5; round++) {
+        int fds[2];
+        assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            submit_until_killed(b->path, fds[1]);
+        close(fds[1]);
+        told += read_and_kill(child, fds[0], 50 + round * 137);
+        close(fds[0]);
+        assert_int_equal(stk_state_file_open(b->path, &b->file, NULL), 0);
+        assert_int_equal(stk_state_sqlite_new(b->file, b->loop, &b->st, NULL), 0);
+        shut(b);
+        assert_true(count_of(b, "SELECT count(*) FROM runs") >= told);
+        assert_int_equal(count_of(b, "SELECT s1 FROM tenants"), count_of(b, "SELECT count(*) FROM runs"));
+    }
+}
+
 static void one_bad_operation_leaves_its_neighbours_alone(void **state)
 {
     box *b = *state;
@@ -254,6 +323,7 @@ int main(void)
         CASE(a_file_of_another_kind_is_refused_by_name),
         CASE(a_full_disk_fails_operations_loses_nothing_and_recovers),
         CASE(a_group_whose_commit_fails_did_not_happen),
+        CASE(what_was_answered_survives_a_kill),
         CASE(one_bad_operation_leaves_its_neighbours_alone),
         CASE(more_than_the_queue_holds_is_busy_and_the_rest_is_done),
     };
