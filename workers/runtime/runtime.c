@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 
 static int open_std_descriptors(stk_err *err)
 {
@@ -122,6 +123,7 @@ static int prepare(stk_runtime *rt, stk_err *err)
     clearenv();
     mallopt(M_MMAP_THRESHOLD, 65536);
     mallopt(M_TRIM_THRESHOLD, 65536);
+    umask(022);
     open_score(&rt->commands);
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         return stk_err_errno(err, errno, "become undumpable");
@@ -173,6 +175,8 @@ int stk_runtime_open(stk_runtime *rt, stk_err *err)
         rc = stk_relay_new(rt->base, opt->relay_from, opt->relay_to, relay_most(), &rt->relay, err);
     if (rc == 0 && opt->dial)
         rc = stk_rt_links_dial(rt, err);
+    if (!opt->nlisten)
+        explicit_bzero(rt->who.nonce, sizeof(rt->who.nonce)); /* said on every link: not needed again */
     return rc < 0 ? rc : stk_rt_listeners_open(rt, err);
 }
 
