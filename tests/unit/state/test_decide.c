@@ -95,6 +95,15 @@ static void the_first_reason_against_an_assignment_is_the_answer(void **state)
     assert_int_equal(stk_decide_assign(&f), STK_ASSIGN_CLOSED);
 
     f = good;
+    f.first = true;
+    assert_int_equal(stk_decide_assign(&f), STK_ASSIGN_OK);
+    f.attempts = 1;
+    f.worker_live = false;
+    assert_int_equal(stk_decide_assign(&f), STK_ASSIGN_COUNTED);
+    f.first = false;
+    f.worker_live = true;
+    assert_int_equal(stk_decide_assign(&f), STK_ASSIGN_OK);
+    f = good;
     f.worker_live = false;
     assert_int_equal(stk_decide_assign(&f), STK_ASSIGN_NO_WORKER);
     f = good;
