@@ -92,7 +92,6 @@ stk_op_assign *do_assign_with(rig *r, assign_args args)
     op->in.running_cap = args.running_cap;
     op->in.plan = args.plan;
     op->in.first = args.first;
-    op->in.first = args.first;
     record_of(&args, &op->in.record);
     return CALL_OK(r, op);
 }

@@ -287,26 +287,7 @@ static void assigning_takes_the_warm_sandbox_once(void **state)
     assert_int_equal(worker_of(r, "wrk-1")->used, 1);
 }
 
-static void a_first_attempt_is_refused_when_attempts_counted(void **state)
-{
-    rig *r = *state;
-    do_join(r, "wrk-1", "inc-1", 4, 8);
-#define FIRST(n)                                                                                             \
-    ASSIGN(r, .run = "run-1", .assignment = "asg-" n, .worker = "wrk-1", .incarnation = "inc-1",             \
-           .first = true)                                                                                    \
-        ->outcome
-    do_submit(r, "run-1", "acme", NULL, NULL, 0);
-    assert_int_equal(FIRST("1"), STK_ASSIGN_OK);
-    do_requeue(r, "run-1", "asg-1", false, false);
-    assert_int_equal(FIRST("2"), STK_ASSIGN_OK);
-    do_requeue(r, "run-1", "asg-2", true, false);
-    assert_int_equal(FIRST("3"), STK_ASSIGN_COUNTED);
-    assert_int_equal(do_get(r, "run-1")->row.state, STK_RUN_QUEUED);
-    assert_int_equal(do_assign(r, "run-1", "asg-3", "wrk-1", "inc-1")->outcome, STK_ASSIGN_OK);
-}
-
-SUITE(runs, CASE(a_first_attempt_is_refused_when_attempts_counted),
-      CASE(a_run_passes_every_state_and_ends_once), CASE(a_repeated_key_meets_the_same_run),
+SUITE(runs, CASE(a_run_passes_every_state_and_ends_once), CASE(a_repeated_key_meets_the_same_run),
       CASE(another_tenants_key_is_another_key), CASE(a_run_id_of_another_tenant_is_refused),
       CASE(the_cap_counts_unfinished_runs_of_the_tenant_alone),
       CASE(a_repeat_over_the_cap_is_still_the_same_run),
