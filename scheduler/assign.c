@@ -11,6 +11,7 @@ static void on_lane_record(void *arg)
 {
     stk_job *job = arg;
     stk_scheduler *s = job->s;
+    stk_failpoint("scheduler.placed", NULL); /* the lane record is durable, the offset not finished */
     double took = stk_span_sec(stk_mono_sub(stk_mono_now(), stk_fair_arrived(s->fair, job->item)));
     size_t i = 0;
     while (i < STK_COUNT(bounds) && took > bounds[i])
@@ -54,6 +55,7 @@ static void assigned(stk_job *job, stk_op_assign *op)
     stk_scheduler *s = job->s;
     switch (op->outcome) {
     case STK_ASSIGN_OK:
+        stk_failpoint("scheduler.assigned", NULL); /* in state, no lane record yet */
         s->counts.assigned++;
         stk__job_to_lane(job, op->lane, &op->in.record);
         break;

@@ -48,6 +48,7 @@ static void on_finish(stk_op *op_, void *arg)
         job->reason = STK_REASON_NONE; /* somebody else has it: look again */
         stk__job_queue(job);
     } else {
+        stk_failpoint("scheduler.ended", NULL); /* in state and its outbox, no event yet */
         s->counts.ended[job->reason]++;
         job->outbox = op->outbox;
         if (job->plan)

@@ -1,7 +1,7 @@
 #include "scheduler/fleet.h"
 #include "scheduler/impl.h"
 
-#define READ_SPACING stk_ms(2)
+#define READ_SPACING stk_us(500)
 
 /* --- from rows to a picture --- */
 

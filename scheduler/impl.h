@@ -7,6 +7,7 @@
 #ifndef STK_SCHEDULER_IMPL_H
 #define STK_SCHEDULER_IMPL_H
 
+#include "proto/base/fail.h"
 #include "proto/base/log.h"
 #include "proto/bus/follow.h"
 #include "proto/message/assignment.h"

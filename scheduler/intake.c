@@ -137,6 +137,7 @@ static void on_message(stk_consumer *consumer, const stk_bus_msg *msg, void *arg
     stk_job *job = NULL;
     stk_err err = {.code = STK_OK};
     s->counts.read++;
+    stk_failpoint("scheduler.read", NULL);
     int rc = stk__job_new(s, msg, &job, &err);
     if (rc == -STK_E_NEWER) {
         s->newer = true;

@@ -53,7 +53,7 @@ static void put_away(stk_job *job, stk_slot_state state)
     slot->partition = job->partition;
     slot->offset = job->offset;
     slot->attempts = (uint8_t)stk_min((size_t)job->attempts, UINT8_MAX);
-    if (state == STK_SLOT_DELAYED || s->index.bytes + stk__job_bytes(job) <= STK_SCHED_BYTES) {
+    if (state == STK_SLOT_DELAYED || s->index.bytes + stk__job_bytes(job) <= s->spec.payload_bytes) {
         s->index.bytes += stk__job_bytes(job);
         slot->job = job;
         return;

@@ -47,6 +47,7 @@ int stk_scheduler_new(const stk_scheduler_spec *spec, stk_scheduler **ret, stk_e
     stk_scheduler *s = stk_xcalloc(1, sizeof(*s));
     s->spec = *spec;
     s->spec.max_attempts = spec->max_attempts > 0 ? spec->max_attempts : 3;
+    s->spec.payload_bytes = spec->payload_bytes ? spec->payload_bytes : STK_SCHED_BYTES;
     s->spec.index_max = spec->index_max > 0 ? spec->index_max : 1000000;
     s->fair = stk_fair_new((size_t)s->spec.index_max, stk_sec(30));
     s->sweep_timer = stk_timer_new(spec->loop, stk__sweep, s);

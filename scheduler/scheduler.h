@@ -21,6 +21,8 @@ typedef struct stk_scheduler_spec { /* borrowed until free */
     int64_t max_attempts; /* 0 = 3 */
     int64_t index_max;    /* unfinished requests held; 0 = 1,000,000 */
     stk_span heartbeat;   /* the workers', for reaping */
+    size_t
+        payload_bytes; /* of waiting requests kept in memory; beyond it they are fetched again; 0 = 64 MiB */
 } stk_scheduler_spec;
 
 int stk_scheduler_new(const stk_scheduler_spec *spec, stk_scheduler **ret, stk_err *err) STK_MUST_USE;
