@@ -16,6 +16,7 @@ struct stk_box {
     stk_frames frames;
     bool running; /* a command was sent and has not ended */
     bool lost;
+    bool draining;
     bool destroy_asked; /* before create was done */
     const stk_box_ops *ops;
     void *arg;
@@ -43,24 +44,30 @@ static void on_sandbox_lost(stk_sandbox *sbx, bool oom, const char *why, void *a
 static void on_policy(bool ok, int64_t version, const char *detail, void *arg)
 {
     stk_box *box = arg;
-    box->ops->on_policy(box, ok, detail, box->arg);
+    if (box->ops->on_policy)
+        box->ops->on_policy(box, ok, detail, box->arg);
 }
 
 static void on_record(const stk_egress_record *rec, stk_str json, void *arg)
 {
     stk_box *box = arg;
-    box->ops->on_record(box, rec, json, box->arg);
+    if (box->ops->on_record)
+        box->ops->on_record(box, rec, json, box->arg);
 }
 
 static void on_drained(void *arg)
 {
     stk_box *box = arg;
+    if (!box->draining)
+        return;
+    box->draining = false;
     box->ops->on_drained(box, box->arg);
 }
 
 static void on_proxy_end(void *arg)
 {
     report_lost(arg, false, "the egress proxy closed its control stream");
+    on_drained(arg);
 }
 
 static const stk_proxy_link_ops proxy_ops = {
@@ -139,7 +146,10 @@ static void on_health(const stk_err *err, bool sent, const stk_head *head, stk_s
         stk_err_set(&why, STK_E_SANDBOX, "the runtime answered its health check with %d", head->status);
         err = &why;
     }
-    box->ops->on_ready(box, err, box->arg);
+    if (err)
+        report_lost(box, false, err->detail);
+    else if (!box->lost)
+        box->ops->on_ready(box, NULL, box->arg);
 }
 
 void stk_box_probe(stk_box *box)
@@ -273,9 +283,10 @@ int stk_box_execute(stk_box *box, stk_str body, stk_span limit, stk_err *err)
                               "Content-Type: application/json\r\n", body, &limits, err);
 }
 
-void stk_box_drain(stk_box *box)
+bool stk_box_drain(stk_box *box)
 {
-    stk_proxy_link_drain(box->proxy);
+    box->draining = box->proxy && stk_proxy_link_drain(box->proxy);
+    return box->draining;
 }
 
 int64_t stk_box_oom_kills(const stk_box *box)

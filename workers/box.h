@@ -13,12 +13,16 @@
 
 typedef struct stk_box stk_box;
 
+/* on_policy, on_record and on_drained may be NULL for an owner that sends no policy; the last five for one
+ * that sends no command. */
 typedef struct stk_box_ops {
-    /* Created, and the runtime answered GET / on its health link; or not (err). Once. After an error the box
-     * is gone. */
+    /* Created, and the runtime answered GET / on its health link; or it could not be created (err): then the
+     * box is gone. Once for stk_box_new, once for each stk_box_probe; a sandbox that does not answer is
+     * on_lost. */
     void (*on_ready)(stk_box *box, const stk_err *err, void *arg);
     void (*on_policy)(stk_box *box, bool ok, const char *detail, void *arg);
     void (*on_record)(stk_box *box, const stk_egress_record *rec, stk_str json, void *arg);
+    /* Every record is here, or the proxy is gone and no more will come. */
     void (*on_drained)(stk_box *box, void *arg);
     /* Output as it comes; stderr_: which stream. */
     void (*on_output)(stk_box *box, bool stderr_, stk_str data, void *arg);
@@ -40,12 +44,13 @@ void stk_box_own(stk_box *box, const stk_box_ops *ops, void *arg);
 const char *stk_box_id(const stk_box *box);
 const stk_sandbox *stk_box_sandbox(const stk_box *box);
 const stk_sandbox_spec *stk_box_spec(const stk_box *box);
-/* Asks GET / again; on_ready tells. */
+/* Asks GET / again; on_ready or on_lost tells. */
 void stk_box_probe(stk_box *box);
 int stk_box_policy(stk_box *box, int64_t version, const char *run, stk_str policy, stk_err *err) STK_MUST_USE;
 /* Starts the command: body of POST /execute (JSON). limit: hard limit of our own for the whole call. */
 int stk_box_execute(stk_box *box, stk_str body, stk_span limit, stk_err *err) STK_MUST_USE;
-void stk_box_drain(stk_box *box);
+/* False: the proxy is gone already; on_drained will not come. */
+bool stk_box_drain(stk_box *box);
 int64_t stk_box_oom_kills(const stk_box *box);
 /* Removes every trace; `done` once; no other callback afterwards. The journal file stays for the caller to
  * remove: its path is copied to `journal` (256 bytes). */

@@ -28,6 +28,7 @@ static void on_pool_empty(void *arg)
         finished(worker);
         return;
     }
+    stk_timer_clear(worker->heartbeat); /* what was sent is answered before LEAVE is */
     stk_op_leave *op = stk_op_new(STK_OP_LEAVE, on_left, worker);
     memcpy(op->in.worker, worker->ctx.worker, sizeof(op->in.worker));
     memcpy(op->in.incarnation, worker->ctx.incarnation, sizeof(op->in.incarnation));
@@ -50,8 +51,28 @@ static void abandon(stk_job *job, void *arg)
 static void on_limit(void *arg)
 {
     stk_worker *worker = arg;
+    if (!worker->lane && !stk_worker_settled(worker)) {
+        stk_log_warn(NULL,
+                     "the drain deadline has passed before the start was over: the next start cleans up");
+        finished(worker);
+        return;
+    }
     stk_log_warn(NULL, "the drain deadline has passed: what still runs is given up");
-    stk_lane_each(worker->lane, abandon, NULL);
+    if (worker->lane)
+        stk_lane_each(worker->lane, abandon, NULL);
+}
+
+void stk_worker_drain_on(stk_worker *worker)
+{
+    if (worker->drain_begun)
+        return;
+    worker->drain_begun = true;
+    if (!worker->lane) {
+        stk_pool_drain(worker->pool, on_pool_empty, worker);
+        return;
+    }
+    stk_lane_pause(worker->lane);
+    stk_lane_when_idle(worker->lane, on_idle, worker);
 }
 
 void stk_worker_drain(stk_worker *worker, stk_span deadline, stk_fn done, void *arg)
@@ -64,11 +85,7 @@ void stk_worker_drain(stk_worker *worker, stk_span deadline, stk_fn done, void *
     }
     worker->draining = true;
     worker->drain_limit = stk_timer_new(worker->spec.loop, on_limit, worker);
-    if (!worker->lane) {
-        stk_pool_drain(worker->pool, on_pool_empty, worker);
-        return;
-    }
-    stk_lane_pause(worker->lane);
     stk_timer_set(worker->drain_limit, deadline);
-    stk_lane_when_idle(worker->lane, on_idle, worker);
+    if (stk_worker_settled(worker))
+        stk_worker_drain_on(worker);
 }

@@ -8,6 +8,7 @@
 #define OUTPUT_LIMIT ((size_t)STK_OUTPUT_MAX)
 
 static void step_acquire(stk_job *job);
+static void step_create(stk_job *job);
 static void step_policy(stk_job *job);
 static void step_launch(stk_job *job);
 static void step_start(stk_job *job);
@@ -19,7 +20,7 @@ static void step_execute(stk_job *job);
 static void on_box_ready(stk_box *box, const stk_err *err, void *arg)
 {
     stk_job *job = arg;
-    if (err && !job->warm)
+    if (err)
         job->box = NULL; /* it is gone already */
     if (job->ending)
         return;
@@ -35,13 +36,15 @@ static void on_box_ready(stk_box *box, const stk_err *err, void *arg)
 static void on_box_policy(stk_box *box, bool ok, const char *detail, void *arg)
 {
     stk_job *job = arg;
-    if (!job->want_policy || job->ending)
+    job->policies -= job->policies > 0;
+    if (job->ending)
         return;
-    job->want_policy = false;
-    if (ok)
-        step_launch(job);
-    else
+    if (!ok) { /* a command must not run on under the policy before */
         stk_job_conclude(job, STK_REASON_REFUSED, detail);
+    } else if (job->want_policy && job->policies == 0) {
+        job->want_policy = false;
+        step_launch(job);
+    }
 }
 
 static void on_box_record(stk_box *box, const stk_egress_record *rec, stk_str json, void *arg)
@@ -56,6 +59,8 @@ static void on_box_record(stk_box *box, const stk_egress_record *rec, stk_str js
 static void on_box_output(stk_box *box, bool stderr_, stk_str data, void *arg)
 {
     stk_job *job = arg;
+    if (job->ending)
+        return;
     stk_output_add(&job->out[stderr_], data);
     stk_job_output(job, stderr_, data);
 }
@@ -63,7 +68,8 @@ static void on_box_output(stk_box *box, bool stderr_, stk_str data, void *arg)
 static void on_box_gap(stk_box *box, bool stderr_, int64_t bytes, void *arg)
 {
     stk_job *job = arg;
-    stk_output_gap(&job->out[stderr_], bytes);
+    if (!job->ending)
+        stk_output_gap(&job->out[stderr_], bytes);
 }
 
 static stk_reason reason_of(const stk_exec_end *end)
@@ -95,11 +101,19 @@ static void on_box_lost(stk_box *box, bool oom, const char *why, void *arg)
     stk_job *job = arg;
     if (job->ending)
         return;
-    if (!job->started) {
-        stk_job_give_back(job, why, true);
+    job->box_ready = job->box_ready && job->launched;
+    if (job->warm && !job->launched) { /* nothing was tried in it: another one is made */
+        stk_log_warn(&job->who, "pooled sandbox %s is lost, a new one is made: %s", job->subject.sandbox,
+                     why);
+        job->warm = false;
+        job->policies = 0;
+        stk_job_discard(job);
+        step_create(job);
+    } else if (oom && job->executing) {
+        job->end = (stk_exec_end){.exit_code = 137, .signal = 9, .oom_killed = true};
+        stk_job_conclude(job, STK_REASON_OOM, why);
     } else {
-        job->end.oom_killed = oom;
-        stk_job_conclude(job, oom ? STK_REASON_OOM : STK_REASON_SANDBOX_FAILED, why);
+        stk_job_fail(job, STK_REASON_SANDBOX_FAILED, why, true);
     }
 }
 
@@ -119,17 +133,18 @@ static const stk_box_ops box_ops = {.on_ready = on_box_ready,
 static void step_open(stk_job *job)
 {
     stk_err err;
-    int rc = stk_request_decode(stk_bytes_view(&job->asg.request), &job->req, &err);
-    if (rc == 0)
-        rc = stk_request_open(&job->req, job->ctx->ring, &job->secret, &err);
-    if (rc < 0) {
-        stk_job_conclude(job, STK_REASON_REFUSED, err.detail);
+    if (stk_request_decode(stk_bytes_view(&job->asg.request), &job->req, &err) < 0) {
+        stk_log_err(STK_LOG_ERROR, &job->who, &err, "a request that can't be read"); /* it has no tenant */
+        stk_job_give_back(job, err.detail, true);
         return;
     }
     memcpy(job->subject.tenant, job->req.tenant, sizeof(job->subject.tenant));
     memcpy(job->subject.agent, job->req.agent, sizeof(job->subject.agent));
     memcpy(job->subject.actor, job->req.actor, sizeof(job->subject.actor));
-    step_acquire(job);
+    if (stk_request_open(&job->req, job->ctx->ring, &job->secret, &err) < 0)
+        stk_job_conclude(job, STK_REASON_REFUSED, err.detail);
+    else
+        step_acquire(job);
 }
 
 static void make_spec(stk_job *job, const stk_agent_config *agent, stk_sandbox_spec *ret)
@@ -151,9 +166,8 @@ static void step_acquire(stk_job *job)
         stk_job_conclude(job, STK_REASON_CANCELLED, "");
         return;
     }
-    const stk_agent_config *agent = stk_view_agent(job->ctx->view, job->req.tenant, job->req.agent, &err);
     job->backend = stk_ctx_backend(job->ctx, job->asg.backend);
-    if (!agent) {
+    if (!stk_view_agent(job->ctx->view, job->req.tenant, job->req.agent, &err)) {
         stk_job_conclude(job, STK_REASON_REFUSED, err.detail);
         return;
     }
@@ -172,9 +186,20 @@ static void step_acquire(stk_job *job)
         stk_box_own(job->box, &box_ops, job);
         snprintf(job->subject.sandbox, sizeof(job->subject.sandbox), "%s", stk_box_id(job->box));
         stk_box_probe(job->box);
+    } else {
+        step_create(job);
+    }
+}
+
+static void step_create(stk_job *job)
+{
+    stk_err err;
+    stk_sandbox_spec spec;
+    const stk_agent_config *agent = stk_view_agent(job->ctx->view, job->req.tenant, job->req.agent, &err);
+    if (!agent) {
+        stk_job_conclude(job, STK_REASON_REFUSED, err.detail);
         return;
     }
-    stk_sandbox_spec spec;
     make_spec(job, agent, &spec);
     memcpy(job->subject.sandbox, spec.id, sizeof(job->subject.sandbox));
     if (stk_box_new(job->ctx->loop, job->ctx->syncer, job->backend->be, &spec, CREATE_LIMIT, &box_ops, job,
@@ -187,7 +212,10 @@ static int send_policy(stk_job *job, stk_err *err)
     stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(STK_CONTROL_LINE_MAX);
     int64_t version = 0;
     int rc = stk_job_policy_text(job, &text, &version, err);
-    return rc < 0 ? rc : stk_box_policy(job->box, version, job->req.id, stk_buf_view(&text), err);
+    if (rc == 0)
+        rc = stk_box_policy(job->box, version, job->req.id, stk_buf_view(&text), err);
+    job->policies += rc == 0;
+    return rc;
 }
 
 static void step_policy(stk_job *job)
@@ -271,7 +299,7 @@ static void step_start(stk_job *job)
 static void on_limit(void *arg)
 {
     stk_job *job = arg;
-    job->end.timed_out = true;
+    job->end = (stk_exec_end){.exit_code = 124, .timed_out = true};
     stk_job_conclude(job, STK_REASON_TIMEOUT,
                      "the runtime did not end the command in time; the sandbox was ended");
 }
@@ -283,7 +311,7 @@ static void step_execute(stk_job *job)
     job->begun = stk_wall_now();
     if (stk_failpoint("worker.before_execute", &err) < 0 ||
         !stk_mono_before(stk_mono_now(), job->ctx->lease_until)) {
-        stk_job_conclude(job, STK_REASON_WORKER_LOST, "the lease ended just before the command started");
+        stk_job_fail(job, STK_REASON_WORKER_LOST, "the lease ended just before the command started", false);
         return;
     }
     stk_span limit = stk_ns(job->req.timeout.ns + EXTRA_TIME.ns);
@@ -292,7 +320,7 @@ static void step_execute(stk_job *job)
         return;
     }
     if (stk_box_execute(job->box, stk_buf_view(&body), limit, &err) < 0) {
-        stk_job_conclude(job, STK_REASON_SANDBOX_FAILED, err.detail);
+        stk_job_fail(job, STK_REASON_SANDBOX_FAILED, err.detail, true);
         return;
     }
     job->executing = true;
@@ -367,10 +395,7 @@ void stk_job_cancel(stk_job *job)
 
 void stk_job_abandon(stk_job *job, const char *why)
 {
-    if (job->started)
-        stk_job_conclude(job, STK_REASON_WORKER_LOST, why);
-    else
-        stk_job_give_back(job, why, false);
+    stk_job_fail(job, STK_REASON_WORKER_LOST, why, false);
 }
 
 void stk_job_policy_changed(stk_job *job)

@@ -3,9 +3,8 @@
 #include "workers/job_impl.h"
 #include <stdio.h>
 
-#define DRAIN_LIMIT  stk_sec(2)
-#define RETRY_AFTER  stk_ms(200)
-#define MAX_ATTEMPTS 3
+#define DRAIN_LIMIT stk_sec(2)
+#define RETRY_AFTER stk_ms(200)
 
 /* The way out, in order. A step that has nothing to do is passed. */
 enum { END_WAIT, END_DRAIN, END_RESULT, END_VERDICT, END_DESTROY, END_ROWS, END_DONE };
@@ -37,9 +36,12 @@ static void drain(stk_job *job)
         after(job, END_RESULT);
         return;
     }
+    if (!stk_box_drain(job->box)) {
+        after(job, END_RESULT);
+        return;
+    }
     job->drain_timer = stk_timer_new(job->ctx->loop, on_drain_limit, job);
     stk_timer_set(job->drain_timer, DRAIN_LIMIT);
-    stk_box_drain(job->box);
 }
 
 /* --- END_RESULT: the evidence is durable before anybody is told
@@ -122,6 +124,7 @@ static void on_requeue(stk_op *base, void *arg)
         retry_verdict(job, &base->err);
         return;
     }
+    job->lost_race = op->outcome == STK_REQUEUE_STALE;
     publish_outbox(job, op->outbox);
     after(job, END_DESTROY);
 }
@@ -132,6 +135,7 @@ static void requeue(stk_job *job)
     memcpy(op->in.run, job->asg.run, sizeof(op->in.run));
     memcpy(op->in.assignment, job->asg.assignment, sizeof(op->in.assignment));
     op->in.count = job->counts;
+    op->in.repeat = job->started;
     stk_bytes_set(&op->in.request, stk_bytes_view(&job->asg.request));
     stk_state_call(job->ctx->state, op);
 }
@@ -149,8 +153,9 @@ static void verdict(stk_job *job)
     }
     stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
     if (stk_job_event_text(job, "finished", true, &text, &err) < 0) {
-        stk_log_err(STK_LOG_ERROR, &job->who, &err, "no verdict");
-        after(job, END_DESTROY);
+        stk_log_err(STK_LOG_ERROR, &job->who, &err, "no verdict"); /* the scheduler's to end */
+        job->counts = true;
+        requeue(job);
         return;
     }
     stk_op_finish *op = stk_op_new(STK_OP_FINISH, on_finish, job);
@@ -198,12 +203,49 @@ void stk_job_row(stk_job *job, stk_audit_row *row)
     stk_audit_row_done(row);
 }
 
+typedef struct discard {
+    stk_job *job;
+    stk_box *box;
+    char journal[256];
+} discard;
+
+static void on_discarded(const stk_err *err, void *arg)
+{
+    discard *d = arg;
+    if (err)
+        stk_log_err(STK_LOG_ERROR, &d->job->who, err, "a sandbox left something behind");
+    if (*d->journal)
+        unlink(d->journal); /* it served nobody */
+    on_row(true, d->job);
+    free(d);
+}
+
+static void discard_posted(void *arg)
+{
+    discard *d = arg;
+    stk_box_destroy(d->box, d->journal, on_discarded, d);
+}
+
+void stk_job_discard(stk_job *job)
+{
+    static const stk_box_ops deaf;
+    discard *d = stk_xcalloc(1, sizeof(*d));
+    *d = (discard){.job = job, .box = STK_TAKE(job->box)};
+    stk_box_own(d->box, &deaf, d);
+    job->rows++;
+    stk_loop_post(job->ctx->loop, discard_posted, d);
+}
+
 static void last_rows(stk_job *job)
 {
     stk_audit_row row;
     stk_buf details STK_AUTO(stk_buf_done) = STK_BUF(8192);
     stk_job_teardown_details(job, &details);
     job->end_at = END_DONE;
+    if (!*job->subject.tenant) { /* the request was never read: there is nobody to tell */
+        stk_job_end_step(job);
+        return;
+    }
     if (job->giving_back || job->reason == STK_REASON_SANDBOX_FAILED ||
         job->reason == STK_REASON_WORKER_LOST) {
         stk_row_make(&job->subject, STK_AUDIT_FAILURE, 0, stk_buf_view(&details), &row);
@@ -305,14 +347,21 @@ void stk_job_conclude(stk_job *job, stk_reason reason, const char *detail)
     after(job, END_WAIT);
 }
 
+void stk_job_fail(stk_job *job, stk_reason reason, const char *why, bool count)
+{
+    if (job->ending)
+        return;
+    if (!job->executing || strcmp(job->req.retry, "always") == 0)
+        stk_job_give_back(job, why, count || job->executing);
+    else
+        stk_job_conclude(job, reason, why);
+}
+
+/* How often is the scheduler's to say: it ends a run with too many attempts. */
 void stk_job_give_back(stk_job *job, const char *why, bool count)
 {
     if (job->ending)
         return;
-    if (count && job->asg.attempt >= MAX_ATTEMPTS) {
-        stk_job_conclude(job, STK_REASON_SANDBOX_FAILED, why);
-        return;
-    }
     job->giving_back = true;
     job->counts = count;
     stk_job_conclude(job, STK_REASON_SANDBOX_FAILED, why);

@@ -22,16 +22,17 @@ struct stk_job {
     stk_worker_backend *backend;
     stk_box *box;
     bool box_ready, warm;
-    bool launched; /* the launch row is (or may be) durable */
-    bool started;  /* state says running */
-    bool executing;
-    bool ending; /* the verdict is made: nothing but the end may follow */
+    bool launched;  /* the launch row is (or may be) durable */
+    bool started;   /* state says running */
+    bool executing; /* the command was, or may have been, sent */
+    bool ending;    /* the verdict is made: nothing but the end may follow */
     bool cancelled;
     bool want_policy;
-    size_t calls; /* launch row and start operation under way: the end waits for them */
-    size_t rows;  /* other rows and outbox items under way */
-    int end_at;   /* the step of the end that is under way (job_end.c) */
-    int entered;  /* … and that was begun */
+    size_t policies; /* sent to the proxy and not answered yet */
+    size_t calls;    /* launch row and start operation under way: the end waits for them */
+    size_t rows;     /* other rows, outbox items and removals under way */
+    int end_at;      /* the step of the end that is under way (job_end.c) */
+    int entered;     /* … and that was begun */
     bool step_posted;
     bool giving_back, counts;
     char journal[256];
@@ -55,17 +56,22 @@ int stk_job_execute_body(stk_job *job, stk_buf *out, stk_err *err) STK_MUST_USE;
 int stk_job_policy_text(stk_job *job, stk_buf *out, int64_t *ret_version, stk_err *err) STK_MUST_USE;
 void stk_job_launch_details(stk_job *job, stk_buf *out);
 void stk_job_teardown_details(stk_job *job, stk_buf *out);
-/* kind "result" or "finished"; `seal`: with output. */
+/* kind "result" or "finished"; `seal`: with output, as much of it as fits into one record. */
 int stk_job_event_text(stk_job *job, const char *kind, bool seal, stk_buf *out, stk_err *err) STK_MUST_USE;
 
 /* job_end.c */
 /* The verdict: everything from here on is the way out. Repeated calls are ignored. */
 void stk_job_conclude(stk_job *job, stk_reason reason, const char *detail);
-/* Ours, before the command started: back to the queue. count: this attempt counts. */
+/* Ours, before the command was sent: back to the queue. count: this attempt counts. */
 void stk_job_give_back(stk_job *job, const char *why, bool count);
+/* Ours, whenever: given back when the command was not sent, or is asked to be repeated always; else `reason`
+ * ends it. */
+void stk_job_fail(stk_job *job, stk_reason reason, const char *why, bool count);
 /* Goes on with the end after something that it waited for. */
 void stk_job_end_step(stk_job *job);
 void stk_job_on_drained(stk_box *box, void *arg);
+/* Removes the job's box beside the job, which waits for it before it ends. */
+void stk_job_discard(stk_job *job);
 /* Adds a row that the job waits for. */
 void stk_job_row(stk_job *job, stk_audit_row *row);
 /* job_output.c */

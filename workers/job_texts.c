@@ -164,6 +164,8 @@ static void fill_event(const stk_job *job, const char *kind, stk_event *ev)
     ev->started = job->started ? job->begun : (stk_wall){0};
     ev->finished = job->ended;
     ev->duration = stk_ms(job->end.duration_ms);
+    if (!job->end.duration_ms && job->executing) /* the runtime did not live to tell it */
+        ev->duration = stk_ns(job->ended.ns > job->begun.ns ? job->ended.ns - job->begun.ns : 0);
     memcpy(ev->traceparent, job->req.traceparent, sizeof(ev->traceparent));
     for (size_t i = 0; i < job->req.labels.n; i++)
         stk_map_add(&ev->labels, stk_bytes_view(&job->req.labels.v[i].key),
@@ -171,17 +173,37 @@ static void fill_event(const stk_job *job, const char *kind, stk_event *ev)
     stk_evidence_finish(&job->evidence, ev);
 }
 
-int stk_job_event_text(stk_job *job, const char *kind, bool seal, stk_buf *out, stk_err *err)
+static stk_str first_part(const stk_output *output, size_t most, bool *ret_cut)
+{
+    stk_str kept = stk_buf_view(&output->kept);
+    *ret_cut = *ret_cut || kept.n > most;
+    return stk_str_n(kept.p, stk_min(kept.n, most));
+}
+
+static int event_text(stk_job *job, const char *kind, size_t most, stk_buf *out, stk_err *err)
 {
     stk_event ev STK_AUTO(stk_event_done) = {0};
     int rc = 0;
     fill_event(job, kind, &ev);
-    if (seal && job->started) {
+    if (most && job->started) {
         stk_result_secret secret = {0};
-        stk_bytes_set(&secret.stdout_data, stk_buf_view(&job->out[0].kept));
-        stk_bytes_set(&secret.stderr_data, stk_buf_view(&job->out[1].kept));
+        stk_bytes_set(&secret.stdout_data, first_part(&job->out[0], most, &ev.truncated));
+        stk_bytes_set(&secret.stderr_data, first_part(&job->out[1], most, &ev.truncated));
         rc = stk_event_seal(&ev, &secret, job->ctx->ring, err);
         stk_result_secret_done(&secret);
     }
     return rc < 0 ? rc : stk_event_encode(&ev, out, err);
+}
+
+/* Output whose bytes all need escapes can outgrow a record: then less of it is kept, never none of the
+ * verdict. */
+int stk_job_event_text(stk_job *job, const char *kind, bool seal, stk_buf *out, stk_err *err)
+{
+    static const size_t kept[] = {SIZE_MAX, STK_OUTPUT_MAX / 4, STK_OUTPUT_MAX / 32, 0};
+    int rc = -1;
+    for (size_t i = seal ? 0 : STK_COUNT(kept) - 1; rc < 0 && i < STK_COUNT(kept); i++) {
+        stk_buf_reset(out);
+        rc = event_text(job, kind, kept[i], out, err);
+    }
+    return rc;
 }

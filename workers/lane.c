@@ -23,6 +23,8 @@ struct stk_lane {
     size_t plans;
     stk_lane_counts counts;
     bool reporting; /* a LANE_DONE is in flight */
+    bool freed;     /* … and the lane waits for what is */
+    size_t burying; /* records on their way to stk.dead */
     int64_t done, reported;
     stk_fn idle;
     void *idle_arg;
@@ -33,12 +35,29 @@ struct stk_lane {
 
 static void report(stk_lane *lane);
 
-static void on_reported(stk_op *op, void *arg)
+static void free_when_quiet(stk_lane *lane)
+{
+    if (!lane->freed || lane->reporting || lane->burying)
+        return;
+    while (lane->first) {
+        record *rec = lane->first;
+        lane->first = rec->next;
+        free(rec);
+    }
+    free(lane->jobs);
+    free(lane);
+}
+
+static void on_reported(stk_op *base, void *arg)
 {
     stk_lane *lane = arg;
+    stk_op_lane_done *op = (stk_op_lane_done *)base;
     lane->reporting = false;
-    if (op->rc == 0)
+    if (base->rc < 0)
+        lane->reported = op->in.offset - 1; /* with the next record that is done */
+    else if (!lane->freed)
         report(lane);
+    free_when_quiet(lane);
 }
 
 static void report(stk_lane *lane)
@@ -147,8 +166,11 @@ static void on_dead(stk_publish_outcome outcome, int32_t partition, int64_t offs
                     void *arg)
 {
     record *rec = arg;
-    if (outcome == STK_PUBLISHED)
-        finish(rec->lane, rec);
+    stk_lane *lane = rec->lane;
+    lane->burying--;
+    if (outcome == STK_PUBLISHED && !lane->freed)
+        finish(lane, rec);
+    free_when_quiet(lane);
 }
 
 /* What can't be read goes to stk.dead, as it is, with why. */
@@ -159,6 +181,7 @@ static void bury(stk_lane *lane, const stk_bus_msg *msg, record *rec, const char
     out.headers[0] = (stk_bus_header){"from", STK_STR(STK_TOPIC_ASSIGNMENTS)};
     out.headers[1] = (stk_bus_header){"reason", stk_str_of(why)};
     lane->counts.dropped++;
+    lane->burying++;
     stk_bus_publish(lane->ctx->bus, &out, on_dead, rec);
 }
 
@@ -264,11 +287,6 @@ void stk_lane_when_idle(stk_lane *lane, stk_fn idle, void *arg)
 void stk_lane_free(stk_lane *lane)
 {
     stk_bus_unsubscribe(lane->consumer);
-    while (lane->first) {
-        record *rec = lane->first;
-        lane->first = rec->next;
-        free(rec);
-    }
-    free(lane->jobs);
-    free(lane);
+    lane->freed = true;
+    free_when_quiet(lane);
 }

@@ -8,15 +8,15 @@
 #define BACKOFF_MOST  stk_sec(30)
 #define CLAIM_WITHIN  stk_sec(30) /* after state gave it to a run; else it is removed */
 
-/* REGISTERING and TAKING (back, to remove it) have an operation in flight; CLAIMED waits for it without a
- * box. */
+/* REGISTERING and TAKING (back, to remove it) have an operation in flight; GONE has no box (any more) and
+ * waits for such an operation to come back before it is freed. */
 typedef enum warm_state {
     WARM_CREATING,
     WARM_REGISTERING,
     WARM_READY,
     WARM_TAKING,
-    WARM_CLAIMED,
-    WARM_REMOVING
+    WARM_REMOVING,
+    WARM_GONE
 } warm_state;
 
 typedef struct warm {
@@ -30,7 +30,9 @@ typedef struct warm {
     char backend[STK_BACKEND_MAX];
     stk_mono expires;
     char journal[256];
+    size_t calls;   /* operations of state in flight */
     bool stale;     /* to be removed as soon as it can */
+    bool renounced; /* it belongs to an ended incarnation: state does not count it any more */
     bool given;     /* state has given it to a run … */
     stk_mono until; /* … whose assignment must come before this */
 } warm;
@@ -58,6 +60,9 @@ static void unlink_warm(warm *w)
 static void forget(warm *w)
 {
     stk_pool *pool = w->pool;
+    w->state = WARM_GONE;
+    if (w->calls)
+        return;
     unlink_warm(w);
     free(w);
     if (pool->draining && !pool->first && pool->drained) {
@@ -83,7 +88,7 @@ static void destroy_posted(void *arg)
 
 static void destroy(warm *w)
 {
-    if (w->state == WARM_REMOVING)
+    if (w->state == WARM_REMOVING || w->state == WARM_GONE)
         return;
     w->state = WARM_REMOVING;
     stk_loop_post(w->pool->ctx->loop, destroy_posted, w);
@@ -96,9 +101,11 @@ static void on_taken_back(stk_op *base, void *arg)
 {
     warm *w = arg;
     stk_op_pool_take *op = (stk_op_pool_take *)base;
-    if (w->state == WARM_CLAIMED) {
+    w->calls--;
+    if (w->state == WARM_GONE) {
         forget(w);
-    } else if (w->state == WARM_TAKING && base->rc == 0 && op->found) {
+    } else if (w->state == WARM_TAKING &&
+               ((base->rc == 0 && op->found) || w->renounced || w->pool->draining)) {
         destroy(w);
     } else if (w->state == WARM_TAKING) {
         w->state = WARM_READY;
@@ -107,16 +114,18 @@ static void on_taken_back(stk_op *base, void *arg)
     }
 }
 
-/* Only what we take from state ourselves can be removed: a run may have been given it this moment. */
+/* Only what we take from state ourselves can be removed: a run may have been given it this moment. Draining,
+ * the lane is idle and paused: nobody will come for what was given. */
 static void take_back(warm *w)
 {
     if (w->state == WARM_CREATING || w->state == WARM_REGISTERING) {
         w->stale = true;
     } else if (w->state == WARM_READY && w->given) {
-        if (stk_mono_before(w->until, stk_mono_now()))
+        if (w->pool->draining || stk_mono_before(w->until, stk_mono_now()))
             destroy(w);
     } else if (w->state == WARM_READY) {
         w->state = WARM_TAKING;
+        w->calls++;
         stk_op_pool_take *op = stk_op_new(STK_OP_POOL_TAKE, on_taken_back, w);
         snprintf(op->in.sandbox, sizeof(op->in.sandbox), "%s", stk_box_id(w->box));
         stk_state_call(w->pool->ctx->state, op);
@@ -131,13 +140,24 @@ static void drop_from_state(warm *w)
     stk_state_call(w->pool->ctx->state, op);
 }
 
+/* Nothing is made for a while after a failure, longer after each. */
+static void back_off(stk_pool *pool)
+{
+    pool->failures++;
+    pool->not_before = stk_mono_add(stk_mono_now(), pool->backoff);
+    pool->backoff.ns = pool->backoff.ns * 2 > BACKOFF_MOST.ns ? BACKOFF_MOST.ns : pool->backoff.ns * 2;
+}
+
 static void on_lost(stk_box *box, bool oom, const char *why, void *arg)
 {
     warm *w = arg;
-    if (w->state == WARM_REMOVING)
+    if (w->state == WARM_REMOVING || w->state == WARM_GONE)
         return;
     stk_log_warn(NULL, "pooled sandbox %s is lost: %s", stk_box_id(box), why);
-    drop_from_state(w);
+    if (w->state == WARM_CREATING)
+        back_off(w->pool);
+    else
+        drop_from_state(w);
     destroy(w);
 }
 
@@ -148,17 +168,23 @@ static void on_put(stk_op *base, void *arg)
 {
     warm *w = arg;
     stk_op_pool_put *op = (stk_op_pool_put *)base;
-    if (w->state == WARM_CLAIMED) {
+    stk_pool *pool = w->pool;
+    w->calls--;
+    if (w->state == WARM_GONE)
         forget(w);
-        return;
-    }
     if (w->state != WARM_REGISTERING)
         return;
     w->state = WARM_READY;
-    if (base->rc < 0 || !op->taken_in)
+    bool refused = base->rc < 0 || !op->taken_in;
+    if (refused)
+        back_off(pool);
+    else
+        pool->backoff = BACKOFF_FIRST;
+    if (refused || w->renounced)
         destroy(w);
     else if (w->stale)
         take_back(w);
+    stk_pool_tend(pool);
 }
 
 static void on_ready(stk_box *box, const stk_err *err, void *arg)
@@ -167,21 +193,19 @@ static void on_ready(stk_box *box, const stk_err *err, void *arg)
     stk_pool *pool = w->pool;
     if (err) {
         stk_log_err(STK_LOG_WARN, NULL, err, "pool %s can't make a sandbox", w->name);
-        pool->failures++;
-        pool->not_before = stk_mono_add(stk_mono_now(), pool->backoff);
-        pool->backoff.ns = pool->backoff.ns * 2 > BACKOFF_MOST.ns ? BACKOFF_MOST.ns : pool->backoff.ns * 2;
+        back_off(pool);
         w->box = NULL;
         forget(w);
         return;
     }
     if (w->state == WARM_REMOVING)
         return;
-    pool->backoff = BACKOFF_FIRST;
     if (w->stale) {
         destroy(w);
         return;
     }
     w->state = WARM_REGISTERING;
+    w->calls++;
     stk_op_pool_put *op = stk_op_new(STK_OP_POOL_PUT, on_put, w);
     snprintf(op->in.sandbox, sizeof(op->in.sandbox), "%s", stk_box_id(box));
     memcpy(op->in.template_key, w->key, sizeof(op->in.template_key));
@@ -194,11 +218,7 @@ static void on_ready(stk_box *box, const stk_err *err, void *arg)
     stk_state_call(pool->ctx->state, op);
 }
 
-static void on_record(stk_box *box, const stk_egress_record *rec, stk_str json, void *arg)
-{
-}
-
-static const stk_box_ops warm_ops = {.on_ready = on_ready, .on_lost = on_lost, .on_record = on_record};
+static const stk_box_ops warm_ops = {.on_ready = on_ready, .on_lost = on_lost};
 
 static void create(stk_pool *pool, const stk_tenant_view *tenant, const stk_pool_spec *spec,
                    const stk_agent_config *agent, stk_worker_backend *backend, const char *key)
@@ -249,7 +269,8 @@ static stk_worker_backend *backend_for(stk_pool *pool, const stk_tenant_view *te
     for (size_t i = 0; i < pool->ctx->nbackends; i++) {
         stk_worker_backend *one = &pool->ctx->backends[i];
         bool named = strcmp(name, one->be->ops->name) == 0;
-        if (one->probe.ok &&
+        bool weak = tenant->sandbox.require_runtime_class && one->probe.strength < STK_STRENGTH_GVISOR;
+        if (one->probe.ok && !weak &&
             (named || (strcmp(name, "auto") == 0 && (!best || one->probe.strength > best->probe.strength))))
             best = one;
     }
@@ -269,8 +290,8 @@ static void tend_pool(stk_pool *pool, const stk_tenant_view *tenant, const stk_p
         stk_template_key(tenant->tenant, backend->be->ops->name, agent->image, &agent->limits, key);
     int64_t fresh = 0, ready = 0;
     for (const warm *w = pool->first; w; w = w->next)
-        if (belongs(w, tenant->tenant, spec->name) && w->state != WARM_REMOVING && w->state != WARM_CLAIMED &&
-            !w->given && !w->stale && strcmp(w->key, key) == 0 && stk_mono_before(now, w->expires)) {
+        if (belongs(w, tenant->tenant, spec->name) && w->state < WARM_REMOVING && !w->given && !w->stale &&
+            strcmp(w->key, key) == 0 && stk_mono_before(now, w->expires)) {
             fresh++;
             ready += w->state == WARM_READY;
         }
@@ -279,7 +300,7 @@ static void tend_pool(stk_pool *pool, const stk_tenant_view *tenant, const stk_p
         create(pool, tenant, spec, agent, backend, key);
     for (warm *w = pool->first, *after; w; w = after) {
         after = w->next;
-        if (!belongs(w, tenant->tenant, spec->name))
+        if (!belongs(w, tenant->tenant, spec->name) || w->state >= WARM_REMOVING || w->stale)
             continue;
         bool old = strcmp(w->key, key) != 0 || !stk_mono_before(now, w->expires);
         if ((old && (ready >= target || target == 0)) || (!old && fresh > spec->max)) {
@@ -320,10 +341,7 @@ stk_box *stk_pool_claim(stk_pool *pool, const char *sandbox)
         if (!here || !w->box || strcmp(stk_box_id(w->box), sandbox) != 0)
             continue;
         stk_box *box = STK_TAKE(w->box);
-        if (w->state == WARM_READY)
-            forget(w);
-        else
-            w->state = WARM_CLAIMED;
+        forget(w);
         return box;
     }
     return NULL;
@@ -338,6 +356,15 @@ stk_pool_counts stk_pool_counts_get(const stk_pool *pool)
         counts.removing += w->state == WARM_REMOVING;
     }
     return counts;
+}
+
+void stk_pool_renounce(stk_pool *pool)
+{
+    for (warm *w = pool->first; w; w = w->next) {
+        w->renounced = w->state == WARM_REGISTERING || w->state == WARM_READY || w->state == WARM_TAKING;
+        if (w->state == WARM_READY)
+            destroy(w);
+    }
 }
 
 int stk_pool_new(stk_ctx *ctx, stk_pool **ret, stk_err *err)

@@ -22,6 +22,8 @@ void stk_pool_tend(stk_pool *pool);
  * the box. */
 stk_box *stk_pool_claim(stk_pool *pool, const char *sandbox);
 stk_pool_counts stk_pool_counts_get(const stk_pool *pool);
+/* State has ended this worker's incarnation: what is registered counts for nobody and is removed. */
+void stk_pool_renounce(stk_pool *pool);
 /* Removes all; done once nothing is left. */
 void stk_pool_drain(stk_pool *pool, stk_fn done, void *arg);
 void stk_pool_free(stk_pool *pool);

@@ -11,7 +11,7 @@ struct stk_proxy_link {
     const stk_proxy_link_ops *ops;
     void *arg;
     int64_t asked, syncing; /* first allows: highest seq seen, and the one being made durable */
-    bool sync_running, reading;
+    bool sync_running, sync_failed, reading;
     bool freed; /* while a sync is under way, or by a callback */
     bool ended;
 };
@@ -56,15 +56,18 @@ static void on_synced(int errnum, void *arg)
     }
     stk_err err;
     stk_control ack = {.kind = "ack", .seq = link->syncing};
-    if (errnum == 0 && send_line(link, &ack, &err) < 0)
+    /* What a failed sync lost, a later one does not bring back: nothing is acknowledged any more, and the
+     * proxy refuses. */
+    link->sync_failed = link->sync_failed || errnum != 0;
+    if (!link->sync_failed && send_line(link, &ack, &err) < 0)
         end(link);
     else
-        sync_next(link); /* a journal that can't be synced is never acknowledged: the proxy refuses */
+        sync_next(link);
 }
 
 static void sync_next(stk_proxy_link *link)
 {
-    if (link->sync_running || link->ended || link->asked <= link->syncing)
+    if (link->sync_running || link->sync_failed || link->ended || link->asked <= link->syncing)
         return;
     link->syncing = link->asked;
     link->sync_running = true;
@@ -155,12 +158,14 @@ int stk_proxy_link_policy(stk_proxy_link *link, int64_t version, const char *run
     return send_line(link, &ctl, err);
 }
 
-void stk_proxy_link_drain(stk_proxy_link *link)
+bool stk_proxy_link_drain(stk_proxy_link *link)
 {
     stk_err err;
     stk_control ctl = {.kind = "drain"};
-    if (send_line(link, &ctl, &err) < 0)
-        end(link);
+    if (send_line(link, &ctl, &err) == 0)
+        return true;
+    end(link);
+    return false;
 }
 
 void stk_proxy_link_free(stk_proxy_link *link)

@@ -24,7 +24,8 @@ int stk_proxy_link_new(stk_loop *loop, stk_syncer *syncer, int control, int jour
 /* run: whose records follow. */
 int stk_proxy_link_policy(stk_proxy_link *link, int64_t version, const char *run, stk_str policy,
                           stk_err *err) STK_MUST_USE;
-void stk_proxy_link_drain(stk_proxy_link *link);
+/* False: the link has ended; on_drained will not come. */
+bool stk_proxy_link_drain(stk_proxy_link *link);
 /* No callback afterwards. Closing it ends the proxy. */
 void stk_proxy_link_free(stk_proxy_link *link);
 

@@ -3,6 +3,7 @@
 #include "proto/base/log.h"
 #include "proto/state/outbox.h"
 #include "workers/launch_file.h"
+#include "workers/rows.h"
 #include "workers/worker_impl.h"
 #include <stdio.h>
 
@@ -14,10 +15,10 @@ static void probe_next(stk_worker *worker);
 /* --- what an earlier life left
  * ---------------------------------------------------------------------------------- */
 
-static void one_less(void *arg)
+static void on_emitted(void *arg)
 {
     stk_worker *worker = arg;
-    if (--worker->starting)
+    if (--worker->emitting)
         return;
     worker->recovered = true;
     stk_worker_maybe_join(worker);
@@ -29,8 +30,8 @@ static void emit_one(const char *sandbox, void *arg)
     char journal[256];
     if (stk_path(journal, sizeof(journal), NULL, "%s/%s.jsonl", worker->ctx.spool, sandbox) < 0)
         return;
-    worker->starting++;
-    stk_launch_file_emit(&worker->ctx, journal, sandbox, one_less, worker);
+    worker->emitting++;
+    stk_launch_file_emit(&worker->ctx, journal, sandbox, on_emitted, worker);
 }
 
 /* A journal without a launch file served nobody. One with it is reported with the launch file. */
@@ -43,24 +44,26 @@ static void on_journal(const char *path, const char *sandbox, void *arg)
         unlink(path);
 }
 
+/* Journals are read when no proxy is left that could write on. */
 static void on_reconciled(const stk_err *err, void *arg)
 {
     stk_worker *worker = arg;
     if (err)
         stk_log_err(STK_LOG_ERROR, NULL, err, "an earlier life left something behind");
-    one_less(worker);
+    if (--worker->reconciling)
+        return;
+    worker->emitting = 1;
+    stk_launch_file_each(&worker->ctx, emit_one, worker);
+    on_emitted(worker);
 }
 
 static void reconcile(stk_worker *worker)
 {
-    worker->starting = 1;
+    worker->reconciling = worker->ctx.nbackends;
     for (size_t i = 0; i < worker->ctx.nbackends; i++) {
         stk_backend *be = worker->ctx.backends[i].be;
-        worker->starting++;
         be->ops->reconcile(be, on_journal, on_reconciled, worker);
     }
-    stk_launch_file_each(&worker->ctx, emit_one, worker);
-    one_less(worker);
 }
 
 /* --- probes
@@ -95,13 +98,33 @@ static void probe_next(stk_worker *worker)
  * ---------------------------------------------------------------------------------------------------------------
  */
 
+/* Runs of an earlier life that state knows as started. Their rows were emitted from the launch files just
+ * now; this is for a file that was lost with the machine: a repeat is the same row. */
+static void settle(stk_worker *worker, const stk_lost_run *lost)
+{
+    stk_row_subject subject = {.actor = "worker"};
+    stk_audit_row row;
+    memcpy(subject.tenant, lost->tenant, sizeof(subject.tenant));
+    memcpy(subject.agent, lost->agent, sizeof(subject.agent));
+    memcpy(subject.run, lost->run, sizeof(subject.run));
+    memcpy(subject.assignment, lost->assignment, sizeof(subject.assignment));
+    memcpy(subject.worker, lost->worker, sizeof(subject.worker));
+    memcpy(subject.sandbox, lost->sandbox, sizeof(subject.sandbox));
+    stk_outbox_publish(worker->spec.bus, worker->spec.state, lost->outbox, NULL, NULL);
+    if (!lost->started)
+        return;
+    stk_row_make(&subject, STK_AUDIT_TEARDOWN, 0, STK_STR("{\"reason\":\"worker_lost\"}"), &row);
+    stk_row_publish(&worker->ctx, &row, NULL, NULL);
+    stk_audit_row_done(&row);
+}
+
 static void joined(stk_worker *worker, const stk_op_join *op)
 {
     stk_err err;
     worker->ctx.lane = op->lane;
     worker->ctx.lease_until = stk_mono_add(worker->beat_sent, worker->spec.lease);
     for (size_t i = 0; i < op->nlost; i++)
-        stk_outbox_publish(worker->spec.bus, worker->spec.state, op->lost[i].outbox, NULL, NULL);
+        settle(worker, &op->lost[i]);
     if (stk_lane_new(&worker->ctx, worker->pool, op->lane_offset, &worker->lane, &err) < 0) {
         stk_log_err(STK_LOG_ERROR, NULL, &err, "no lane");
         return;
@@ -125,17 +148,26 @@ static void on_join(stk_op *base, void *arg)
                      worker->spec.lanes);
     else
         joined(worker, op);
-    if (!worker->joined)
+    if (worker->draining)
+        stk_worker_drain_on(worker);
+    else if (!worker->joined)
         stk_timer_set(worker->heartbeat, JOIN_AGAIN);
     else
         stk_timer_set(worker->heartbeat, worker->spec.heartbeat);
 }
 
+bool stk_worker_settled(const stk_worker *worker)
+{
+    return worker->probed == worker->ctx.nbackends && worker->recovered && !worker->joining;
+}
+
 void stk_worker_maybe_join(stk_worker *worker)
 {
-    bool probed = worker->probed == worker->ctx.nbackends;
-    if (!probed || !worker->recovered || !stk_view_ready(worker->ctx.view) || worker->joining ||
-        worker->joined || worker->draining)
+    if (!stk_worker_settled(worker))
+        return;
+    if (worker->draining)
+        stk_worker_drain_on(worker);
+    if (!stk_view_ready(worker->ctx.view) || worker->joined || worker->draining)
         return;
     worker->joining = true;
     worker->beat_sent = stk_mono_now();

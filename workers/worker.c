@@ -128,6 +128,7 @@ static void ended(stk_worker *worker)
     worker->ended = true;
     worker->ctx.lease_until = (stk_mono){0};
     stk_log_warn(NULL, "the lease is lost: everything here is ended, then this worker joins anew");
+    stk_pool_renounce(worker->pool);
     stk_lane_pause(worker->lane);
     stk_lane_each(worker->lane, abandon, (void *)(uintptr_t) "the worker lost its lease");
     stk_lane_when_idle(worker->lane, on_idle_after_end, worker);
