@@ -160,6 +160,18 @@ bool stk_cgroups_remove(const stk_cgroups *cg, const char *path)
     return gone;
 }
 
+void stk_cgroups_prune(const stk_cgroups *cg, const char *path)
+{
+    char dir[512];
+    for (size_t i = 0; *path && i < cg->n; i++) {
+        cgroup_path(cg, i, path, dir);
+        rmdir(dir);
+    }
+    snprintf(dir, sizeof(dir), CGROUP_ROOT "/unified%s", path);
+    if (*path && cg->layout == STK_CGROUP_HYBRID)
+        rmdir(dir);
+}
+
 typedef struct names {
     char (*v)[64];
     size_t n;

@@ -286,12 +286,7 @@ void stk_oci_create(stk_backend *be, const stk_sandbox_spec *spec, stk_span limi
     sbx->lost = lost;
     sbx->arg = arg;
     stk_timer_set(sbx->deadline, limit);
-    int rc = oci->have_runtime
-                 ? 0
-                 : stk_err_set(&sbx->failure, STK_E_BACKEND, "no OCI runtime works on this host");
-    if (rc == 0 && spec->require_runtime_class && oci->kind != STK_OCI_RUNSC)
-        rc = stk_err_set(&sbx->failure, STK_E_BACKEND,
-                         "require_runtime_class asks for gVisor, and %s is a container", oci->version);
+    int rc = stk_oci_can(oci, spec, &sbx->failure);
     if (rc == 0)
         rc = create_steps(sbx, &sbx->failure);
     if (rc < 0)

@@ -60,7 +60,7 @@ static int remove_files(const stk_oci *oci, const char *id, stk_err *err)
 
 static void removed(stk_oci_sandbox *sbx, const stk_err *err)
 {
-    if (sbx->uid)
+    if (sbx->uid && !err) /* a range whose processes may still live is not used again */
         stk_uids_give(sbx->oci->uids, sbx->uid);
     stk_destroy_done done = sbx->destroy_done;
     stk_create_done create_done = sbx->create_done;

@@ -1,12 +1,14 @@
 #include "workers/backends/oci/oci.h"
 #include "proto/base/fd.h"
 #include "workers/backends/oci/sandbox.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 void stk_oci_paths_fill(const stk_oci *oci, const stk_sandbox_spec *spec, stk_oci_paths *ret)
 {
-    *ret = (stk_oci_paths){.host_usr = !*oci->env.rootfs && !*spec->image};
+    *ret = (stk_oci_paths){.host_usr = !*oci->env.rootfs};
     snprintf(ret->dir, sizeof(ret->dir), "%s/%s", oci->env.run_dir, spec->id);
     snprintf(ret->runtime_program, sizeof(ret->runtime_program), "%s", oci->runtime_program);
     if (*oci->env.rootfs)
@@ -94,8 +96,9 @@ static void find_resolvers(stk_oci *oci)
 static int plan(stk_backend *be, const stk_sandbox_spec *spec, cJSON **ret_objects, stk_err *err)
 {
     stk_oci *oci = STK_CONTAINER(be, stk_oci, be);
-    if (!oci->have_runtime)
-        return stk_err_set(err, STK_E_BACKEND, "no OCI runtime works on this host");
+    int rc = stk_oci_can(oci, spec, err);
+    if (rc < 0)
+        return rc;
     stk_oci_paths paths;
     stk_oci_argv runtime, proxy;
     stk_oci_paths_fill(oci, spec, &paths);
@@ -110,6 +113,22 @@ static int plan(stk_backend *be, const stk_sandbox_spec *spec, cJSON **ret_objec
     return 0;
 }
 
+int stk_oci_can(const stk_oci *oci, const stk_sandbox_spec *spec, stk_err *err)
+{
+    if (!oci->have_runtime)
+        return stk_err_set(err, STK_E_BACKEND, "no OCI runtime works on this host");
+    if (*spec->image)
+        return stk_err_set(err, STK_E_BACKEND, "the image %.100s is not on this host", spec->image);
+    if (spec->require_runtime_class && oci->kind != STK_OCI_RUNSC)
+        return stk_err_set(err, STK_E_BACKEND, "require_runtime_class asks for gVisor, and %s is a container",
+                           oci->version);
+    if (spec->max_concurrent < 1 ||
+        (size_t)spec->max_concurrent > STK_COUNT(((stk_sandbox *)0)->link_commands))
+        return stk_err_set(err, STK_E_LIMIT, "a sandbox has 1 to %zu command links",
+                           STK_COUNT(((stk_sandbox *)0)->link_commands));
+    return 0;
+}
+
 static int64_t oom_kills(stk_sandbox *base)
 {
     const stk_oci_sandbox *sbx = STK_CONTAINER(base, stk_oci_sandbox, base);
@@ -119,8 +138,13 @@ static int64_t oom_kills(stk_sandbox *base)
 static void oci_close(stk_backend *be)
 {
     stk_oci *oci = STK_CONTAINER(be, stk_oci, be);
+    char cgroup[256];
     if (oci->uids)
         stk_uids_free(oci->uids);
+    snprintf(cgroup, sizeof(cgroup), "/%.60s/%s", oci->env.cgroup, oci->env.worker);
+    stk_cgroups_prune(&oci->cg, cgroup);
+    snprintf(cgroup, sizeof(cgroup), "/%.60s", oci->env.cgroup);
+    stk_cgroups_prune(&oci->cg, cgroup);
     free(oci);
 }
 
@@ -133,19 +157,24 @@ static const stk_backend_ops ops = {.name = "oci",
                                     .oom_kills = oom_kills,
                                     .close = oci_close};
 
-static int make_directories(const stk_oci *oci, stk_err *err)
+/* With this mode whatever the umask. */
+static int make_directory(const char *parent, const char *name, mode_t mode, stk_err *err)
 {
     char path[256];
-    int rc = stk_mkdirs(oci->env.run_dir, 0711, err);
+    int rc = stk_path(path, sizeof(path), err, "%s%s", parent, name);
     if (rc == 0)
-        rc = stk_path(path, sizeof(path), err, "%s/rt", oci->env.run_dir);
-    if (rc == 0)
-        rc = stk_mkdirs(path, 0711, err);
-    if (rc == 0)
-        rc = stk_path(path, sizeof(path), err, "%s/journal", oci->env.state_dir);
-    if (rc == 0)
-        rc = stk_mkdirs(path, 0700, err);
+        rc = stk_mkdirs(path, mode, err);
+    if (rc == 0 && chmod(path, mode) < 0)
+        rc = stk_err_errno(err, errno, "set the mode of %s", path);
     return rc;
+}
+
+static int make_directories(const stk_oci *oci, stk_err *err)
+{
+    int rc = make_directory(oci->env.run_dir, "", 0711, err);
+    if (rc == 0)
+        rc = make_directory(oci->env.run_dir, "/rt", 0711, err);
+    return rc < 0 ? rc : make_directory(oci->env.state_dir, "/journal", 0700, err);
 }
 
 int stk_backend_oci_new(const stk_backend_env *env, stk_backend **ret, stk_err *err)

@@ -43,6 +43,8 @@ int64_t stk_cgroups_oom_kills(const stk_cgroups *cg, const char *path);
 /* Kills what is in it and removes it in every hierarchy. True when nothing is left; else call again a little
  * later. */
 bool stk_cgroups_remove(const stk_cgroups *cg, const char *path);
+/* Removes it where it is empty. */
+void stk_cgroups_prune(const stk_cgroups *cg, const char *path);
 /* Calls fn for each child directory of a cgroup (union over hierarchies, each name once). */
 void stk_cgroups_each_child(const stk_cgroups *cg, const char *path, void (*fn)(const char *name, void *arg),
                             void *arg);
@@ -65,6 +67,8 @@ void stk_uids_free(stk_uids *uids);
 /* Makes run_dir/root: /usr mount point, usr-merge links, a minimal /etc of ours, all mount points.
  * Repeatable. */
 int stk_oci_rootfs_prepare(const char *run_dir, stk_err *err) STK_MUST_USE;
+/* Makes the mount points that a given root file system lacks. */
+int stk_oci_rootfs_check(const char *root, stk_err *err) STK_MUST_USE;
 
 /* --- config.c: pure
  * ------------------------------------------------------------------------------------------------ */
@@ -105,6 +109,8 @@ int stk_oci_links_new(stk_loop *loop, const char *path, stk_sandbox *sbx, int co
                       void (*complete)(void *arg), void *arg, stk_oci_links **ret, stk_err *err) STK_MUST_USE;
 void stk_oci_links_free(stk_oci_links *links);
 
+/* Whether a sandbox of this kind can be made here at all: -STK_E_BACKEND with why. */
+int stk_oci_can(const stk_oci *oci, const stk_sandbox_spec *spec, stk_err *err) STK_MUST_USE;
 /* create.c */
 void stk_oci_create(stk_backend *be, const stk_sandbox_spec *spec, stk_span limit, stk_create_done done,
                     stk_lost_fn lost, void *arg);

@@ -41,10 +41,16 @@ static void finish(canary *c)
                      "(systemd-run --user --scope -p Delegate=yes), or run as root",
                      oci->cg.why);
     } else {
-        if (!*probe->reason)
+        bool tried = *probe->reason;
+        if (!tried && *oci->env.runtime)
+            snprintf(probe->reason, sizeof(probe->reason), "%.60s is none of runsc, crun, runc",
+                     oci->env.runtime);
+        else if (!tried)
             snprintf(probe->reason, sizeof(probe->reason), "none of runsc, crun, runc is installed");
         if (!*probe->remedy)
-            snprintf(probe->remedy, sizeof(probe->remedy), "apt-get install crun");
+            snprintf(probe->remedy, sizeof(probe->remedy), "%s",
+                     tried ? "remove what the reason names, then run stockade doctor again"
+                           : "apt-get install crun");
     }
     stk_probe_done done = c->done;
     stk_probe result = *probe;
@@ -151,11 +157,11 @@ static int prepare(stk_oci *oci, stk_probe *probe, stk_err *err)
                  "--add-subgids 100000-165535 $USER");
         return -(int)err->code;
     }
-    if (!*oci->env.rootfs && stk_oci_rootfs_prepare(oci->env.run_dir, err) < 0) {
+    int rc = *oci->env.rootfs ? stk_oci_rootfs_check(oci->env.rootfs, err)
+                              : stk_oci_rootfs_prepare(oci->env.run_dir, err);
+    if (rc < 0)
         snprintf(probe->remedy, sizeof(probe->remedy), "set worker.rootfs to a root file system");
-        return -(int)err->code;
-    }
-    return 0;
+    return rc;
 }
 
 static void begin(void *arg)

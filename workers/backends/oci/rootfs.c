@@ -4,25 +4,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
-static const char *const directories[] = {"usr",
-                                          "proc",
-                                          "dev",
-                                          "tmp",
-                                          "workspace",
-                                          "etc",
-                                          "etc/ssl",
-                                          "etc/ssl/certs",
-                                          "etc/alternatives",
-                                          "root",
-                                          "run",
-                                          "var",
-                                          ".stockade",
-                                          ".stockade/l",
-                                          ".stockade/p",
-                                          "app",
-                                          NULL};
+/* Of our own root. runc gives a tmpfs the mode of the directory below it. */
+static const struct directory {
+    const char *path;
+    mode_t mode;
+} directories[] = {{"", 0755},        {"usr", 0755},           {"etc", 0755},
+                   {"etc/ssl", 0755}, {"etc/ssl/certs", 0755}, {"etc/alternatives", 0755},
+                   {"root", 0755},    {"run", 0755},           {"var", 0755},
+                   {"app", 0755}};
+/* Of every root: what is mounted over. A runtime would make them in the root on the host, or fail to. */
+static const struct directory mount_points[] = {
+    {"proc", 0555},      {"dev", 0755},         {"tmp", 01777},       {"workspace", 01777},
+    {".stockade", 0755}, {".stockade/l", 0755}, {".stockade/p", 0755}};
 static const char *const merged[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32", NULL};
 
 static const struct text_file {
@@ -101,25 +98,64 @@ static int write_files(const char *root, stk_err *err)
     return 0;
 }
 
-/* Bind targets for files must exist beforehand: a runtime would create them in the root on the host. */
-static int touch(const char *root, const char *name, stk_err *err)
+/* One directory below root, without following a link of the root's: it may be anybody's image. */
+static int make_directory(int root, const char *path, mode_t mode, stk_err *err)
 {
-    char path[512];
-    int rc = stk_path(path, sizeof(path), err, "%s/%s", root, name);
-    return rc < 0 ? rc : stk_file_replace(path, 0644, STK_STR(""), err);
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    struct stat st;
+    if (*path && mkdirat(root, path, mode) < 0 && errno != EEXIST)
+        return stk_err_errno(err, errno, "make %s in the sandbox's root", path);
+    int fd STK_AUTO(stk_closep) = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return stk_err_errno(err, errno, "open %s in the sandbox's root", path);
+    if ((st.st_mode & 07777) != mode && fchmod(fd, mode) < 0)
+        return stk_err_errno(err, errno, "set the mode of %s in the sandbox's root", path);
+    return 0;
+}
+
+static int make_mount_points(const char *path, stk_err *err)
+{
+    int root STK_AUTO(stk_closep) = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return stk_err_errno(err, errno, "open the root file system %s", path);
+    for (size_t i = 0; i < STK_COUNT(mount_points); i++) {
+        int rc = make_directory(root, mount_points[i].path, mount_points[i].mode, err);
+        if (rc < 0)
+            return rc;
+    }
+    int target STK_AUTO(stk_closep) =
+        openat(root, ".stockade/runtime", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    return target < 0 ? stk_err_errno(err, errno, "make .stockade/runtime in %s", path) : 0;
+}
+
+int stk_oci_rootfs_check(const char *root, stk_err *err)
+{
+    int rc = make_mount_points(root, err);
+    return rc < 0 ? stk_err_wrap(err, "prepare the root file system %s", root) : 0;
+}
+
+static int make_directories(const char *root, stk_err *err)
+{
+    int rc = stk_mkdirs(root, 0755, err);
+    if (rc < 0)
+        return rc;
+    int fd STK_AUTO(stk_closep) = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return stk_err_errno(err, errno, "open %s", root);
+    for (size_t i = 0; rc == 0 && i < STK_COUNT(directories); i++)
+        rc = make_directory(fd, directories[i].path, directories[i].mode, err);
+    return rc;
 }
 
 int stk_oci_rootfs_prepare(const char *run_dir, stk_err *err)
 {
-    char root[256], path[512];
+    char root[256];
     int rc = stk_path(root, sizeof(root), err, "%s/root", run_dir);
-    for (size_t i = 0; rc == 0 && directories[i]; i++) {
-        rc = stk_path(path, sizeof(path), err, "%s/%s", root, directories[i]);
-        if (rc == 0)
-            rc = stk_mkdirs(path, 0755, err);
-    }
     if (rc == 0)
-        rc = touch(root, ".stockade/runtime", err);
+        rc = make_directories(root, err);
+    if (rc == 0)
+        rc = make_mount_points(root, err);
     if (rc == 0)
         rc = link_merged(root, err);
     if (rc == 0)
