@@ -1,0 +1,1 @@
+"""What integration, adversarial and chaos tests share: programs under test, HTTP, leftovers, network namespaces."""
