@@ -33,7 +33,7 @@ static int fetch(const stk_cli_args *args, const char *path, stk_cli_answer *ans
 
 static void print_worker(stk_jv worker)
 {
-    char id[64], host[80], slots[24], used[24], live[8];
+    char id[64], host[80], slots[24], used[24], live[16];
     printf("%-31s %-16s live %-5s %s of %s slots in use\n", stk_cli_text(worker, "id", id, sizeof(id)),
            stk_cli_text(worker, "host", host, sizeof(host)), stk_cli_text(worker, "live", live, sizeof(live)),
            stk_cli_text(worker, "used", used, sizeof(used)),

@@ -251,7 +251,7 @@ static int with_settings(stk_up *up)
     stk_err err;
     stk_log_setup("stockade", up->settings.log_format == 1, (stk_level)up->settings.log_level);
     signal(SIGPIPE, SIG_IGN);
-    umask(0077);
+    umask(0022); /* modes are said where files are made; the mapped root of a sandbox must reach its own */
     int rc = stk_loop_new(&up->main_loop, &err);
     if (rc == 0)
         rc = open_files(up, &err);
