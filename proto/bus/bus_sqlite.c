@@ -9,10 +9,13 @@
 static const char schema[] =
     "CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, "
     "compacted INTEGER NOT NULL);"
-    "CREATE TABLE messages(topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL, "
-    "time INTEGER NOT NULL,"
-    " key BLOB NOT NULL, headers BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY(topic_id, partition, "
-    "offset)) WITHOUT ROWID;"
+    /* In order of arrival, so that a commit over many partitions writes few pages; found through the small
+       index. */
+    "CREATE TABLE messages(position INTEGER PRIMARY KEY, topic_id INTEGER NOT NULL, partition INTEGER NOT "
+    "NULL,"
+    " offset INTEGER NOT NULL, time INTEGER NOT NULL, key BLOB NOT NULL, headers BLOB NOT NULL, value BLOB "
+    "NOT NULL);"
+    "CREATE UNIQUE INDEX messages_offset ON messages(topic_id, partition, offset);"
     "CREATE TABLE commits(grp TEXT NOT NULL, topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next "
     "INTEGER NOT NULL,"
     " PRIMARY KEY(grp, topic_id, partition)) WITHOUT ROWID;"
@@ -229,6 +232,7 @@ int stk_bus_file_open(const stk_bus_file_spec *spec, stk_bus_file **ret, stk_err
     file->reads_tail = &file->reads;
     file->db_spec = (stk_db_spec){.path = file->path,
                                   .vfs = file->vfs,
+                                  .page_size = 4096,
                                   .application_id = APPLICATION_ID,
                                   .version = 1,
                                   .schema = schema};

@@ -5,6 +5,7 @@
 #include "tests/unit/bus/bench.h"
 #include "tests/unit/bus/fault_vfs.h"
 #include <fcntl.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
 
@@ -60,6 +61,25 @@ static size_t run_with_cuts(bench *b, unsigned *seed, cut *cuts, size_t most)
     return ncuts;
 }
 
+/* How many messages the file has from offset 0 on, each with its own number in it. */
+static size_t count_intact(const char *path)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(
+            db, "SELECT offset FROM messages WHERE value = CAST('m' || offset AS BLOB) ORDER BY offset", -1,
+            &stmt, NULL),
+        SQLITE_OK);
+    int64_t n = 0;
+    while (sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_int64(stmt, 0) == n)
+        n++;
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return (size_t)n;
+}
+
 /* How many acknowledged messages the file in `folder` lacks, after the bus has opened it. */
 static size_t count_missing(const cut *c)
 {
@@ -69,20 +89,8 @@ static size_t count_missing(const cut *c)
     if (bench_open_at(&after, path, NULL) < 0)
         return c->acknowledged;
     bench_close(&after);
-    sqlite3 *db = NULL;
-    sqlite3_stmt *stmt = NULL;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_prepare_v2(
-            db, "SELECT count(*) FROM messages WHERE offset < ?1 AND value = CAST('m' || offset AS BLOB)", -1,
-            &stmt, NULL),
-        SQLITE_OK);
-    sqlite3_bind_int64(stmt, 1, (int64_t)c->acknowledged);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    size_t found = (size_t)sqlite3_column_int64(stmt, 0);
-    sqlite3_finalize(stmt);
-    sqlite3_close(db);
-    return c->acknowledged - found;
+    size_t intact = count_intact(path);
+    return intact < c->acknowledged ? c->acknowledged - intact : 0;
 }
 
 static void what_was_acknowledged_survives_a_power_cut(void **state)
@@ -164,6 +172,56 @@ static void a_failing_fsync_ends_the_process(void **state)
     assert_int_equal(stk_rmtree(AT_FDCWD, folder, &err), 0);
 }
 
+/* In a child: publishes from number `next` on, 32 in flight, and says after each turn how many were
+ * acknowledged. */
+static void publish_until_killed(const char *path, size_t next, int out_fd)
+{
+    bench b = {0};
+    ack a = {0};
+    if (bench_open_at(&b, path, NULL) < 0)
+        _exit(3);
+    for (size_t sent = 0;;) {
+        while (sent - a.done < 32)
+            bench_send(&b, 0, (int)(next + sent++), &a);
+        bench_turn(&b);
+        if (a.published != a.done || write(out_fd, &a.done, sizeof(a.done)) != sizeof(a.done))
+            _exit(4);
+    }
+}
+
+static void killing_the_process_loses_nothing_acknowledged(void **state)
+{
+    char folder[] = "/tmp/stk-bus-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/bus.db", folder);
+    unsigned seed = 99;
+    size_t have = 0;
+    print_message("seed %u\n", seed);
+    for (int round = 0; round < 10; round++) {
+        int pipes[2], status = 0;
+        assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+        pid_t pid = fork();
+        if (pid == 0)
+            publish_until_killed(path, have, pipes[1]);
+        close(pipes[1]);
+        size_t said, acknowledged = 0, turns = 1 + (size_t)rand_r(&seed) % 60;
+        while (turns-- > 0 && read(pipes[0], &said, sizeof(said)) == sizeof(said))
+            acknowledged = said;
+        kill(pid, SIGKILL);
+        while (read(pipes[0], &said, sizeof(said)) == sizeof(said))
+            acknowledged = said;
+        close(pipes[0]);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        size_t now = count_intact(path);
+        assert_true(now >= have + acknowledged);
+        have = now;
+    }
+    assert_true(have > 0);
+    stk_err err;
+    assert_int_equal(stk_rmtree(AT_FDCWD, folder, &err), 0);
+}
+
 static void a_full_disk_refuses_and_recovers_by_itself(void **state)
 {
     bench *b = *state;
@@ -222,6 +280,7 @@ int main(void)
         CASE(what_was_acknowledged_survives_a_power_cut),
         CASE(without_the_fsync_the_same_check_finds_losses),
         cmocka_unit_test(a_failing_fsync_ends_the_process),
+        cmocka_unit_test(killing_the_process_loses_nothing_acknowledged),
         CASE(a_full_disk_refuses_and_recovers_by_itself),
         CASE(a_failed_write_refuses_and_leaves_nothing),
     };
