@@ -121,9 +121,9 @@ void rig_until(rig *r, bool (*holds)(rig *r, void *arg), void *arg)
 
 void rig_turn(rig *r, stk_span span)
 {
-    int64_t end = stk_mono_now().ns + span.ns;
-    while (stk_mono_now().ns < end)
-        event_base_loop(stk_loop_base(r->loop), EVLOOP_ONCE);
+    struct timeval tv = stk_span_timeval(span);
+    event_base_loopexit(stk_loop_base(r->loop), &tv);
+    event_base_loop(stk_loop_base(r->loop), 0);
 }
 
 /* --- messages --- */
