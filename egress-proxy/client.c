@@ -49,6 +49,9 @@ void stk__client_close_request(stk_client *client, stk_reason reason)
         if (client->tunnel) {
             rec.bytes_in = stk_tunnel_bytes_in(client->tunnel);
             rec.bytes_out = stk_tunnel_bytes_out(client->tunnel);
+        } else if (client->forward) {
+            rec.bytes_in = stk_forward_bytes_in(client->forward);
+            rec.bytes_out = stk_forward_bytes_out(client->forward);
         }
         stk_records_add(client->px->records, reason, &rec, &err);
     }
@@ -56,6 +59,9 @@ void stk__client_close_request(stk_client *client, stk_reason reason)
     client->open_seq = 0;
     if (client->tunnel)
         stk_tunnel_free(STK_TAKE(client->tunnel));
+    if (client->forward)
+        stk_forward_free(STK_TAKE(client->forward));
+    stk_buf_done(&client->request);
     if (client->origin >= 0)
         close(client->origin);
     client->origin = -1;
@@ -81,7 +87,7 @@ void stk_client_end(stk_client *client, stk_reason reason)
 
 /* Closing with unread bytes would reset the connection and could take the answer with it (RFC 9112,
  * section 9.6). */
-static void linger(stk_client *client)
+void stk__client_linger(stk_client *client)
 {
     if (shutdown(client->fd, SHUT_WR) < 0) {
         stk_client_end(client, STK_R_RESET);
@@ -109,7 +115,7 @@ static void linger_on(stk_client *client)
     }
 }
 
-static void answer(stk_client *client, stk_reason reason, const char *detail)
+static void answer(stk_client *client, stk_reason reason, const char *detail, bool keep_alive)
 {
     stk_refusal refusal = {.reason = reason,
                            .detail = detail,
@@ -117,31 +123,49 @@ static void answer(stk_client *client, stk_reason reason, const char *detail)
                            .port = client->target.port,
                            .rule = client->rule,
                            .run = client->px->run,
-                           .head = client->head_request};
+                           .head = client->head_request,
+                           .keep_alive = keep_alive};
     stk_buf out STK_AUTO(stk_buf_done) = STK_BUF(8192);
     stk_refusal_write(&refusal, &out);
     /* It fits any empty socket buffer; a client whose buffer is full of earlier answers reads none of them.
      */
-    if (send(client->fd, out.p, out.n, MSG_NOSIGNAL) < 0)
-        client->drained = LINGER_MOST;
+    if (send(client->fd, out.p, out.n, MSG_NOSIGNAL) != (ssize_t)out.n)
+        shutdown(client->fd, SHUT_RDWR);
+}
+
+/* A tunnel's client is past heads, a response that has begun can't be another one. */
+static bool is_answered(const stk_client *client)
+{
+    return client->tunnel || (client->forward && stk_forward_answered(client->forward));
+}
+
+static void record_refusal(stk_client *client, stk_reason reason)
+{
+    stk_egress_record rec;
+    stk_err err;
+    if (client->open && stk_reason_kind_of(reason) == STK_REASON_FAIL)
+        return; /* its decision was an allow, its close record says the rest */
+    stk__client_record(client, "decision", &rec);
+    stk_records_add(client->px->records, reason, &rec, &err);
 }
 
 void stk__client_refuse(stk_client *client, stk_reason reason, const char *detail)
 {
-    stk_egress_record rec;
-    stk_err err;
-    stk__client_record(client, "decision", &rec);
-    stk_records_add(client->px->records, reason, &rec, &err);
-    bool tunnelled = client->tunnel != NULL;
+    bool answered = is_answered(client), fresh = !client->forward, calm = true;
+    record_refusal(client, reason);
     stk__client_close_request(client, reason);
     if (stk_reason_kind_of(reason) == STK_REASON_DENY)
-        stk__proxy_refused(client->px);
-    if (tunnelled) {
+        calm = stk__proxy_refused(client->px);
+    if (answered) {
         stk_client_end(client, reason);
         return;
     }
-    answer(client, reason, detail);
-    linger(client);
+    bool keep_alive = fresh && calm && client->keep_alive && client->framing == STK_FRAMING_NONE;
+    answer(client, reason, detail, keep_alive);
+    if (keep_alive)
+        stk__client_next_request(client);
+    else
+        stk__client_linger(client);
 }
 
 void stk_client_overloaded(stk_proxy *px, int fd)
@@ -151,7 +175,7 @@ void stk_client_overloaded(stk_proxy *px, int fd)
     stk_err err;
     stk__client_record(&client, "decision", &rec);
     stk_records_add(px->records, STK_R_OVERLOADED, &rec, &err);
-    answer(&client, STK_R_OVERLOADED, "");
+    answer(&client, STK_R_OVERLOADED, "", false);
 }
 
 /* --- heads
@@ -159,23 +183,65 @@ void stk_client_overloaded(stk_proxy *px, int fd)
 
 static void forget_request(stk_client *client)
 {
+    client->state = STK_CL_HEAD;
+    client->scan = 0;
     client->target.host[0] = '\0';
     client->target.port = 0;
     client->rule[0] = client->method[0] = '\0';
     client->head_request = client->keep_alive = false;
+    client->framing = STK_FRAMING_NONE;
     client->generation = client->px->generation;
+    client->since = stk_mono_now();
+}
+
+static stk_span head_limit(const stk_client *client)
+{
+    const stk_policy *policy = client->px->policy;
+    return policy ? stk_policy_limits_of(policy)->head : HEAD_TIME;
+}
+
+void stk__client_next_request(stk_client *client)
+{
+    forget_request(client);
+    client->again = true;
+    client->pending = client->in.n > 0;
+    const stk_policy *policy = client->px->policy;
+    stk__client_timer(client,
+                      client->pending || !policy ? head_limit(client) : stk_policy_limits_of(policy)->idle);
+    event_add(&client->readable, NULL);
+    if (client->pending)
+        event_active(&client->readable, EV_READ, 1); /* from the loop, however many are pipelined */
+}
+
+/* What of the head is needed once its bytes are gone. */
+static stk_reason note_head(stk_client *client, const stk_head *head, stk_err *why)
+{
+    size_t n = stk_min(head->method.n, sizeof(client->method) - 1);
+    memcpy(client->method, head->method.p, n);
+    client->method[n] = '\0';
+    client->head_request = stk_str_eq(head->method, STK_STR("HEAD"));
+    client->framing = head->framing;
+    client->length = head->length;
+    client->http_1_0 = head->minor == 0;
+    client->expect_continue = head->expect_continue;
+    stk_reason reason = stk_target_read(head, &client->target, why);
+    if (reason != STK_R_ALLOWED || client->target.connect)
+        return reason;
+    if (head->expect_other)
+        return STK_R_BAD_EXPECT;
+    if (head->framing != STK_FRAMING_NONE && stk_method_bodyless(head->method))
+        return STK_R_BODYLESS_METHOD_BODY;
+    client->keep_alive = head->keep_alive && !client->http_1_0;
+    stk_buf_init(&client->request, 2 * STK_SCRATCH);
+    stk_request_rewrite(head, &client->target, &client->request);
+    return STK_R_ALLOWED;
 }
 
 static void judge(stk_client *client, const stk_head *head)
 {
     stk_proxy *px = client->px;
     stk_err why = {0};
-    memcpy(client->method, head->method.p, stk_min(head->method.n, sizeof(client->method) - 1));
-    client->method[stk_min(head->method.n, sizeof(client->method) - 1)] = '\0';
-    client->head_request = stk_str_eq(head->method, STK_STR("HEAD"));
-    stk_reason reason = stk_target_read(head, &client->target, &why);
-    if (reason == STK_R_ALLOWED && !client->target.connect)
-        reason = STK_R_BAD_SCHEME;
+    stk_reason reason = note_head(client, head, &why);
     if (reason != STK_R_ALLOWED) {
         stk__client_refuse(client, reason, why.detail);
         return;
@@ -226,6 +292,11 @@ static void read_head(stk_client *client, stk_str in)
 static void read_more(stk_client *client)
 {
     char *scratch = client->px->flow.scratch;
+    if (client->pending) {
+        client->pending = false;
+        read_head(client, stk_buf_view(&client->in));
+        return;
+    }
     ssize_t n = recv(client->fd, scratch, STK_SCRATCH, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         event_add(&client->readable, NULL);
@@ -236,6 +307,8 @@ static void read_more(stk_client *client)
         return;
     }
     if (client->in.n == 0) {
+        if (client->again)
+            stk__client_timer(client, head_limit(client));
         read_head(client, stk_str_n(scratch, (size_t)n));
         return;
     }
@@ -255,7 +328,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     stk_client *client = arg;
-    if (client->state == STK_CL_HEAD)
+    bool idle = client->again && client->in.n == 0; /* between two requests: nothing to complain of */
+    if (client->state == STK_CL_HEAD && !idle)
         stk__client_refuse(client, STK_R_HEAD_TIMEOUT, "");
     else if (client->state == STK_CL_ACK)
         stk__client_refuse(client, STK_R_AUDIT_UNAVAILABLE, "");
@@ -269,7 +343,6 @@ void stk_client_new(stk_proxy *px, int fd)
     client->px = px;
     client->fd = fd;
     client->origin = -1;
-    client->since = stk_mono_now();
     client->peer.any.sa_family = AF_UNSPEC;
     stk_buf_init(&client->in, 2 * STK_SCRATCH);
     event_assign(&client->readable, px->base, fd, EV_READ | EV_PERSIST, on_readable, client);
@@ -277,6 +350,6 @@ void stk_client_new(stk_proxy *px, int fd)
     TAILQ_INSERT_TAIL(&px->clients, client, link);
     px->nclients++;
     forget_request(client);
-    stk__client_timer(client, px->policy ? stk_policy_limits_of(px->policy)->head : HEAD_TIME);
+    stk__client_timer(client, head_limit(client));
     read_more(client);
 }

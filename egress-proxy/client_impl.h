@@ -4,6 +4,7 @@
 
 #include "egress-proxy/client.h"
 #include "egress-proxy/dialer.h"
+#include "egress-proxy/forward.h"
 #include "egress-proxy/tunnel.h"
 
 typedef enum stk_client_state {
@@ -27,7 +28,14 @@ struct stk_client {
     stk_target target;
     char rule[STK_NAME_MAX + 8];
     char method[12];
-    bool head_request, keep_alive;
+    bool head_request;
+    bool keep_alive; /* plain http: another request may follow   */
+    bool http_1_0, expect_continue;
+    bool again;      /* not the connection's first request       */
+    bool pending;    /* client->in may hold a whole head already */
+    stk_buf request; /* plain http: the head to send upstream    */
+    stk_framing framing;
+    uint64_t length;
     stk_mono since;
     uint64_t generation; /* of the policy that judged it */
     bool counted;        /* among px->tunnels */
@@ -38,6 +46,7 @@ struct stk_client {
     bool open; /* an allow was recorded: a close record is owed */
     int64_t open_seq;
     stk_tunnel *tunnel;
+    stk_forward *forward;
 };
 
 /* Fills what every record of this request says. */
@@ -45,6 +54,10 @@ void stk__client_record(const stk_client *client, const char *kind, stk_egress_r
 /* Records and answers a refusal or a failure; detail "" = the reason's text. The client may be gone
  * afterwards. */
 void stk__client_refuse(stk_client *client, stk_reason reason, const char *detail);
+/* A request was answered whole and the connection may be used again. */
+void stk__client_next_request(stk_client *client);
+/* It was answered whole, and that was the last one. */
+void stk__client_linger(stk_client *client);
 /* The present request is over: its close record, its tunnel, its upstream. The client stays. */
 void stk__client_close_request(stk_client *client, stk_reason reason);
 void stk__client_timer(stk_client *client, stk_span span);

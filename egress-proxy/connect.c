@@ -36,6 +36,45 @@ static void open_tunnel(stk_client *client)
     stk_buf_done(&client->in);
 }
 
+static void on_forward_end(stk_reason reason, void *arg)
+{
+    stk_client *client = arg;
+    if (reason != STK_R_CLOSED) {
+        if (stk_reason_kind_of(reason) == STK_REASON_END)
+            stk_client_end(client, reason);
+        else
+            stk__client_refuse(client, reason, "");
+        return;
+    }
+    bool reusable = stk_forward_reusable(client->forward, &client->in);
+    stk__client_close_request(client, STK_R_CLOSED);
+    if (reusable)
+        stk__client_next_request(client);
+    else
+        stk__client_linger(client);
+}
+
+static void open_forward(stk_client *client)
+{
+    stk_forward_spec spec = {.client = client->fd,
+                             .origin = client->origin,
+                             .head = client->request,
+                             .framing = client->framing,
+                             .length = client->length,
+                             .early = stk_buf_view(&client->in),
+                             .expect_continue = client->expect_continue,
+                             .how = {.to_head = client->head_request,
+                                     .to_1_0 = client->http_1_0,
+                                     .keep_alive = client->keep_alive},
+                             .idle = stk_policy_limits_of(client->px->policy)->idle,
+                             .on_end = on_forward_end,
+                             .arg = client};
+    client->state = STK_CL_OPEN;
+    client->request = (stk_buf){0};
+    client->forward = stk_forward_new(&client->px->flow, &spec);
+    stk_buf_reset(&client->in);
+}
+
 /* Does what was judged under an older policy pass under the present one? */
 static stk_reason judge_again(stk_client *client, const char **ret_class)
 {
@@ -61,8 +100,10 @@ static void establish(stk_client *client)
     evtimer_del(&client->timer);
     if (reason != STK_R_ALLOWED)
         stk__client_refuse(client, reason, class);
-    else
+    else if (client->target.connect)
         open_tunnel(client);
+    else
+        open_forward(client);
 }
 
 static void on_ack(void *arg)

@@ -6,8 +6,9 @@
 
 #define REPLIES_MOST ((size_t)65536)
 #define RECORDS_MARK ((size_t)1 << 20)
-#define RECORDS_MOST ((size_t)256 << 20) /* what connections already open may still add; memory ends first   \
-                                          */
+#define RECORDS_MOST                                                                                         \
+    ((size_t)256 << 20) /* what connections already open may still add; memory ends first                    \
+                         */
 #define WRITE_AT_ONCE ((size_t)65536)
 
 struct stk_ctl {
