@@ -118,6 +118,56 @@ static void starting_in_the_trimmed_part_is_an_alarm(void **state)
     stk_bus_unsubscribe(consumer);
 }
 
+typedef struct reading {
+    int64_t next;
+    int errors;
+    stk_code code;
+} reading;
+
+static void on_read(stk_consumer *consumer, const stk_bus_msg *msg, void *arg)
+{
+    reading *r = arg;
+    assert_int_equal(msg->offset, r->next);
+    r->next++;
+    stk_bus_finish(consumer, msg->partition, msg->offset);
+}
+
+static void on_read_error(stk_consumer *consumer, const stk_err *err, void *arg)
+{
+    reading *r = arg;
+    r->errors++;
+    r->code = err->code;
+}
+
+static void a_damaged_page_is_an_alarm_and_nothing_is_skipped(void **state)
+{
+    bench *b = *state;
+    static const stk_consumer_ops ops = {.on_message = on_read, .on_error = on_read_error};
+    ack a = {0};
+    for (int i = 0; i < 5000; i++)
+        bench_send(b, 0, i, &a);
+    bench_until(b, a.done == 5000);
+    bench_close(b);
+    int fd = open(b->path, O_WRONLY | O_CLOEXEC);
+    for (int page = 30; page < 40; page++)
+        assert_int_equal(pwrite(fd, "\1\2garbage where a page began", 29, page * 4096), 29);
+    close(fd);
+    assert_int_equal(bench_open_at(b, b->path, NULL), 0);
+    reading r = {0};
+    int32_t partition = 0;
+    stk_consumer *consumer;
+    stk_err err;
+    stk_consumer_spec spec = {.topic = "t", .partitions = &partition, .npartitions = 1};
+    assert_int_equal(stk_bus_subscribe(b->bus, &spec, &ops, &r, &consumer, &err), 0);
+    bench_until(b, r.errors);
+    assert_int_equal(r.code, STK_E_CORRUPT);
+    assert_true(r.next < 5000);
+    bench_send(b, 0, 5000, &a);
+    bench_until(b, a.done == 5001);
+    assert_int_equal(r.errors, 1);
+    stk_bus_unsubscribe(consumer);
+}
+
 static void a_full_queue_answers_busy(void **state)
 {
     bench *b = *state;
@@ -236,6 +286,7 @@ int main(void)
         CASE(starting_in_the_trimmed_part_is_an_alarm),
         CASE(compaction_keeps_the_newest_of_each_key),
         CASE(a_full_queue_answers_busy),
+        CASE(a_damaged_page_is_an_alarm_and_nothing_is_skipped),
         CASE(a_file_that_is_not_ours_is_refused),
         CASE(an_injected_failure_has_the_right_outcome),
         CASE(the_log_does_not_grow_without_end),
