@@ -130,23 +130,6 @@ static const stk_box_ops box_ops = {.on_ready = on_box_ready,
 /* --- the steps
  * ------------------------------------------------------------------------------------------------ */
 
-static void step_open(stk_job *job)
-{
-    stk_err err;
-    if (stk_request_decode(stk_bytes_view(&job->asg.request), &job->req, &err) < 0) {
-        stk_log_err(STK_LOG_ERROR, &job->who, &err, "a request that can't be read"); /* it has no tenant */
-        stk_job_give_back(job, err.detail, true);
-        return;
-    }
-    memcpy(job->subject.tenant, job->req.tenant, sizeof(job->subject.tenant));
-    memcpy(job->subject.agent, job->req.agent, sizeof(job->subject.agent));
-    memcpy(job->subject.actor, job->req.actor, sizeof(job->subject.actor));
-    if (stk_request_open(&job->req, job->ctx->ring, &job->secret, &err) < 0)
-        stk_job_conclude(job, STK_REASON_REFUSED, err.detail);
-    else
-        step_acquire(job);
-}
-
 static void make_spec(stk_job *job, const stk_agent_config *agent, stk_sandbox_spec *ret)
 {
     const stk_tenant_view *tenant = stk_view_tenant(job->ctx->view, job->req.tenant);
@@ -335,7 +318,7 @@ static void begin(void *arg)
 {
     stk_job *job = arg;
     if (!job->ending)
-        step_open(job);
+        stk_job_open(job, step_acquire);
 }
 
 int stk_job_new(stk_ctx *ctx, stk_assignment *asg, int64_t offset, const stk_job_ops *ops, stk_job **ret,

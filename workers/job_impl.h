@@ -47,9 +47,16 @@ struct stk_job {
     stk_reason reason;
     char detail[512];
     stk_wall begun, ended;
+    void (*next)(stk_job *job); /* after stk_job_open */
+    stk_mono view_until;        /* the configuration that the run was accepted under is awaited until then */
     int64_t outbox;
     bool lost_race; /* somebody else made the verdict */
 };
+
+/* job_open.c */
+/* Reads and opens the request, waits (bounded) for the configuration it was accepted under, then goes on with
+ * `next`, or ends the run. */
+void stk_job_open(stk_job *job, void (*next)(stk_job *job));
 
 /* job_texts.c */
 int stk_job_execute_body(stk_job *job, stk_buf *out, stk_err *err) STK_MUST_USE;

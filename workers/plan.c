@@ -4,7 +4,8 @@
 #include "proto/policy/weaken.h"
 #include <stdio.h>
 
-#define PLAN_MAX ((size_t)512 << 10)
+#define PLAN_MAX   ((size_t)512 << 10)
+#define VIEW_PAUSE stk_ms(2)
 
 /* Everything a plan speaks of, gathered before anything is written. */
 typedef struct plan {
@@ -254,7 +255,7 @@ static void deliver(stk_ctx *ctx, const stk_assignment *asg, const char *tenant,
     stk_state_call(ctx->state, op);
 }
 
-void stk_plan_answer(stk_ctx *ctx, const stk_assignment *asg, stk_fn done, void *arg)
+static void answer(stk_ctx *ctx, const stk_assignment *asg, stk_fn done, void *arg)
 {
     plan p = {.ctx = ctx};
     stk_err err;
@@ -273,4 +274,49 @@ void stk_plan_answer(stk_ctx *ctx, const stk_assignment *asg, stk_fn done, void 
     deliver(ctx, asg, p.req.tenant, stk_buf_view(&text), done, arg);
     stk_run_secret_done(&p.secret);
     stk_request_done(&p.req);
+}
+
+/* --- a configuration that is not here yet --- */
+
+typedef struct waiting {
+    stk_ctx *ctx;
+    stk_assignment asg;
+    char tenant[STK_TENANT_MAX];
+    int64_t version;
+    stk_mono until;
+    stk_timer *timer;
+    stk_fn done;
+    void *arg;
+} waiting;
+
+static void look(void *arg)
+{
+    waiting *wait = arg;
+    if (stk_view_version(wait->ctx->view, wait->tenant) < wait->version &&
+        stk_mono_before(stk_mono_now(), wait->until)) {
+        stk_timer_set(wait->timer, VIEW_PAUSE);
+        return;
+    }
+    answer(wait->ctx, &wait->asg, wait->done, wait->arg);
+    stk_timer_free(wait->timer);
+    stk_assignment_done(&wait->asg);
+    free(wait);
+}
+
+void stk_plan_answer(stk_ctx *ctx, stk_assignment *asg, stk_fn done, void *arg)
+{
+    stk_request req STK_AUTO(stk_request_done) = {0};
+    stk_err ignored;
+    if (stk_request_decode(stk_bytes_view(&asg->request), &req, &ignored) < 0 ||
+        stk_view_version(ctx->view, req.tenant) >= req.config_version) {
+        answer(ctx, asg, done, arg);
+        return;
+    }
+    waiting *wait = stk_xcalloc(1, sizeof(*wait));
+    *wait = (waiting){.ctx = ctx, .asg = *asg, .version = req.config_version, .done = done, .arg = arg};
+    *asg = (stk_assignment){0};
+    memcpy(wait->tenant, req.tenant, sizeof(wait->tenant));
+    wait->until = stk_mono_add(stk_mono_now(), STK_VIEW_LIMIT);
+    wait->timer = stk_timer_new(ctx->loop, look, wait);
+    stk_timer_set(wait->timer, VIEW_PAUSE);
 }

@@ -6,8 +6,9 @@
 #include "proto/message/assignment.h"
 #include "workers/ctx.h"
 
-/* Makes the plan and finishes the request with it (state's `result`); done once, also when that failed (then
- * it is logged). */
-void stk_plan_answer(stk_ctx *ctx, const stk_assignment *asg, stk_fn done, void *arg);
+/* Waits (bounded) for the configuration that the request was made under, makes the plan and finishes the
+ * request with it (state's `result`); done once, also when that failed (then it is logged). asg may be taken
+ * over (and emptied). */
+void stk_plan_answer(stk_ctx *ctx, stk_assignment *asg, stk_fn done, void *arg);
 
 #endif

@@ -130,6 +130,12 @@ const stk_tenant_view *stk_view_tenant(const stk_view *view, const char *tenant)
     return NULL;
 }
 
+int64_t stk_view_version(const stk_view *view, const char *tenant)
+{
+    const stk_tenant_view *one = stk_view_tenant(view, tenant);
+    return one ? one->sandbox_version : 0;
+}
+
 size_t stk_view_count(const stk_view *view)
 {
     return view->n;

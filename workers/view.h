@@ -24,6 +24,10 @@ int stk_view_new(stk_bus *bus, void (*changed)(const stk_tenant_view *tenant, vo
 bool stk_view_ready(const stk_view *view);
 /* NULL: nothing was ever set for this tenant. Valid until the next change. */
 const stk_tenant_view *stk_view_tenant(const stk_view *view, const char *tenant);
+/* Version of the tenant's agent-sandbox document; 0 = none was seen. */
+int64_t stk_view_version(const stk_view *view, const char *tenant);
+/* How long one waits for a version that a request names and that is not here yet. */
+#define STK_VIEW_LIMIT stk_sec(5)
 size_t stk_view_count(const stk_view *view);
 const stk_tenant_view *stk_view_at(const stk_view *view, size_t i);
 void stk_view_free(stk_view *view);
