@@ -1,4 +1,5 @@
 #include "api-gateway/problem.h"
+#include "proto/base/id.h"
 #include "proto/http/server.h"
 #include <stdio.h>
 
@@ -47,5 +48,8 @@ void stk_gw_problem_bare(stk_buf *out, int status, const char *code, const char 
     stk_jw_init(&w, out);
     head(&w, code, stk_http_status_name(status), status, detail);
     stk_jw_kbool(&w, "retryable", status == 408 || status == 429 || status == 503);
+    char id[STK_ID_SIZE];
+    stk_id_new("req", stk_wall_now(), id);
+    stk_jw_ktext(&w, "request_id", id);
     stk_jw_close(&w, '}');
 }

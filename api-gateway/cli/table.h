@@ -10,5 +10,8 @@ extern const stk_cli_verb stk_cli_run, stk_cli_plan, stk_cli_submit, stk_cli_con
 
 /* Exit status of `stockade run` for a finished run's answer. */
 int stk_cli_result_exit(stk_jv result);
+/* The result inside an answer about a run: of a waiting call, or of GET /v1/runs/{id}; not an object while
+ * there is none. */
+stk_jv stk_cli_result(stk_jv answer);
 
 #endif

@@ -3,6 +3,9 @@
 #include "api-gateway/cli/table.h"
 #include "proto/message/run.h"
 #include <stdio.h>
+#include <time.h>
+
+#define ASK_AGAIN_NS 200000000L
 
 const stk_cli_verb stk_cli_run = {
     .name = "run",
@@ -162,17 +165,26 @@ static int print_result(const stk_cli_args *args, stk_jv result)
 /* A run that outlasts the server's patience is asked for again until it has ended. */
 static int wait_for(const stk_cli_args *args, stk_cli_answer *answer)
 {
-    while (answer->status == 202) {
-        char id[64], path[128];
-        stk_cli_text(stk_json_root(answer->doc), "run_id", id, sizeof(id));
-        if (strcmp(id, "-") == 0)
-            stk_cli_text(stk_json_root(answer->doc), "id", id, sizeof(id));
-        snprintf(path, sizeof(path), "/v1/runs/%s?wait=60s", id);
+    char id[64], path[128];
+    if (answer->status != 202)
+        return 0;
+    snprintf(path, sizeof(path), "/v1/runs/%s",
+             stk_cli_text(stk_json_root(answer->doc), "id", id, sizeof(id)));
+    for (;;) {
         stk_cli_answer_done(answer);
+        *answer = (stk_cli_answer){0};
         if (stk_cli_call(args, "GET", path, (stk_str){0}, NULL, answer) < 0)
             return -1;
+        if (answer->status != 200 || stk_jv_is(stk_cli_result(stk_json_root(answer->doc)), STK_J_OBJECT))
+            return 0;
+        nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_NS}, NULL);
     }
-    return 0;
+}
+
+/* Of a waiting call the answer itself, of GET /v1/runs/{id} its member. */
+stk_jv stk_cli_result(stk_jv answer)
+{
+    return stk_jv_is(stk_jv_get(answer, "run_id"), STK_J_STRING) ? answer : stk_jv_get(answer, "result");
 }
 
 int stk_verb_run(int argc, char **argv)
@@ -191,7 +203,7 @@ int stk_verb_run(int argc, char **argv)
         stk_cli_problem(&args, &answer);
         return 125;
     }
-    return print_result(&args, stk_json_root(answer.doc));
+    return print_result(&args, stk_cli_result(stk_json_root(answer.doc)));
 }
 
 /* --- plan

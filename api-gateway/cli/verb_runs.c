@@ -178,10 +178,11 @@ static bool on_events(stk_str data, void *arg)
 }
 
 /* A run that has ended: what its result holds. */
-static int print_finished(const stk_cli_args *args, stk_jv run)
+static int print_finished(stk_jv run)
 {
-    stk_str out = stk_jv_str(stk_jv_get(run, "stdout_tail")),
-            err = stk_jv_str(stk_jv_get(run, "stderr_tail"));
+    stk_jv result = stk_cli_result(run);
+    stk_str out = stk_jv_str(stk_jv_get(result, "stdout_tail")),
+            err = stk_jv_str(stk_jv_get(result, "stderr_tail"));
     fwrite(out.p, 1, out.n, stdout);
     fflush(stdout);
     fwrite(err.p, 1, err.n, stderr);
@@ -203,7 +204,7 @@ int stk_verb_logs(int argc, char **argv)
     if (answer.status != 200)
         return stk_cli_problem(&args, &answer);
     if (stk_str_eq(stk_jv_str(stk_jv_get(stk_json_root(answer.doc), "state")), STK_STR("finished")))
-        return print_finished(&args, stk_json_root(answer.doc));
+        return print_finished(stk_json_root(answer.doc));
     stk_buf_text(&path, "/events");
     follower f = {.args = &args,
                   .line = STK_BUF((size_t)4 << 20),
