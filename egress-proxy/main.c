@@ -1,3 +1,4 @@
+#include "egress-proxy/explain.h"
 #include "egress-proxy/privileges.h"
 #include "egress-proxy/proxy.h"
 #include "egress-proxy/standalone.h"
@@ -44,6 +45,8 @@ int main(int argc, char **argv)
         return 0;
     }
     signal(SIGPIPE, SIG_IGN);
-    int rc = opt.control_fd >= 0 ? under_worker(&opt, &err) : stk_standalone_run(&opt, &err);
+    int rc = opt.explain           ? stk_explain(&opt, stdout, &err)
+             : opt.control_fd >= 0 ? under_worker(&opt, &err)
+                                   : stk_standalone_run(&opt, &err);
     return rc < 0 ? say(stk_code_exit(err.code) == 2 ? 2 : 1, &err) : rc;
 }

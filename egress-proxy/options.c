@@ -1,4 +1,5 @@
 #include "egress-proxy/options.h"
+#include "egress-proxy/config_file.h"
 #include <arpa/inet.h>
 
 static const char usage[] =
@@ -147,6 +148,9 @@ int stk_px_options_parse(int argc, char **argv, stk_px_options *ret, stk_err *er
     }
     if (ret->help || ret->version)
         return 0;
+    int rc = ret->config ? stk_px_config_read(ret->config, ret, err) : 0;
+    if (rc < 0)
+        return rc;
     return check(ret, err);
 }
 

@@ -13,7 +13,6 @@ typedef struct stk_px_options {
     int control_fd, journal_fd; /* under a worker; -1 = not given */
     stk_dns_servers servers;
     bool help, version;
-    char *owned; /* text of the config file's values */
 } stk_px_options;
 
 /* Texts are borrowed from argv. "--flag value" and "--flag=value". -STK_E_USAGE, -STK_E_CONFIG. */
