@@ -100,17 +100,21 @@ int64_t stk_cgroups_oom_kills(const stk_cgroups *cg, const char *path)
     return counter(file, "oom_kill");
 }
 
+static bool tell(const char *dir, const char *name, const char *text)
+{
+    char file[600];
+    snprintf(file, sizeof(file), "%s/%s", dir, name);
+    int fd STK_AUTO(stk_closep) = open(file, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, text, strlen(text)) > 0;
+}
+
+/* What is frozen in v1 does not even die. */
 static void kill_members(const char *dir)
 {
     char file[600];
-    snprintf(file, sizeof(file), "%s/cgroup.kill", dir);
-    int fd = open(file, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t ignored = write(fd, "1", 1);
-        (void)ignored;
-        close(fd);
+    if (tell(dir, "cgroup.kill", "1"))
         return;
-    }
+    tell(dir, "freezer.state", "THAWED");
     snprintf(file, sizeof(file), "%s/cgroup.procs", dir);
     stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(1 << 20);
     stk_err ignored;

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #define REMOVE_POLL  stk_ms(2)
+#define REMOVE_STUCK stk_ms(100)
 #define REMOVE_LIMIT stk_sec(10)
 
 static void close_fd(int *fd)
@@ -79,9 +80,11 @@ static void removed(stk_oci_sandbox *sbx, const stk_err *err)
 void stk_oci_remove_step(stk_oci_sandbox *sbx)
 {
     stk_err err;
-    bool gone = !sbx->runtime && !sbx->proxy && !sbx->death;
-    gone = gone && stk_cgroups_remove(&sbx->oci->cg, sbx->paths.cgroup);
-    if (gone) {
+    bool ended = !sbx->runtime && !sbx->proxy && !sbx->death;
+    bool stuck =
+        stk_mono_before(sbx->removal_stuck, stk_mono_now()); /* frozen, perhaps: by its cgroup, then */
+    bool gone = (ended || stuck) && stk_cgroups_remove(&sbx->oci->cg, sbx->paths.cgroup);
+    if (ended && gone) {
         int rc = remove_files(sbx->oci, sbx->base.id, &err);
         removed(sbx, rc < 0 ? &err : NULL);
     } else if (stk_mono_before(sbx->removal_until, stk_mono_now())) {
@@ -104,6 +107,7 @@ static void begin_removal(stk_oci_sandbox *sbx)
     sbx->destroying = true;
     stk_timer_clear(sbx->deadline);
     sbx->removal = stk_timer_new(sbx->oci->env.loop, on_removal, sbx);
+    sbx->removal_stuck = stk_mono_add(stk_mono_now(), REMOVE_STUCK);
     sbx->removal_until = stk_mono_add(stk_mono_now(), REMOVE_LIMIT);
     close_all(&sbx->base);
     if (sbx->pidfd >= 0)

@@ -19,7 +19,7 @@ typedef struct stk_oci_sandbox {
     stk_err failure;     /* why create failed */
     stk_timer *deadline; /* of create */
     stk_timer *removal;
-    stk_mono removal_until;
+    stk_mono removal_stuck, removal_until;
     stk_create_done create_done;
     stk_lost_fn lost;
     stk_destroy_done destroy_done;

@@ -151,7 +151,6 @@ static const char *const plain[] = {
     "pread64",
     "preadv",
     "preadv2",
-    "prlimit64",
     "pselect6",
     "pwrite64",
     "pwritev",
@@ -313,6 +312,8 @@ cJSON *stk_oci_seccomp(void)
     only_if(rule(list, "clone"), 0, "SCMP_CMP_MASKED_EQ", CLONE_NAMESPACES, 0);
     only_if(rule(list, "ioctl"), 1, "SCMP_CMP_NE", TIOCSTI, 0);
     only_if(rule(list, "personality"), 0, "SCMP_CMP_EQ", 0, 0);
+    /* Of itself alone: the runtime, with the same uid, keeps its limits. */
+    only_if(rule(list, "prlimit64"), 0, "SCMP_CMP_EQ", 0, 0);
     for (size_t i = 0; i < STK_COUNT(families); i++)
         only_if(rule(list, "socket"), 0, "SCMP_CMP_EQ", families[i], 0);
     return profile;
