@@ -150,14 +150,8 @@ static void on_config_out(bool ok, size_t published, void *arg)
         change_free(change);
         return;
     }
-    if (ok) {
-        stk_op_config_done *op = stk_op_new(STK_OP_CONFIG_DONE, NULL, NULL);
-        memcpy(op->in.tenant, change->ex->caller.tenant, sizeof(op->in.tenant));
-        snprintf(op->in.name, sizeof(op->in.name), "%s", change->kind->name);
-        op->in.version = change->version;
-        stk_state_call(change->ex->gw->spec.state, op);
-    }
-    /* Not ok: a sweeper brings it out; until then we wait like everybody. */
+    /* Not ok: a sweeper brings it out; until then we wait like everybody. Whoever sees it tells state that it
+     * is out. */
     wait_for_view(change);
 }
 

@@ -20,9 +20,33 @@ void stk_gw_unref(stk_gateway *gw)
     free(gw);
 }
 
-static void on_config(void *arg)
+static void on_told(stk_op *op, void *arg)
 {
     stk_gateway *gw = arg;
+    gw->telling--;
+    stk_gw_unref(gw);
+}
+
+void stk_gw_tell(stk_gateway *gw, void *op_)
+{
+    stk_op *op = op_;
+    op->done = on_told;
+    op->arg = gw;
+    gw->refs++;
+    gw->telling++;
+    stk_state_call(gw->spec.state, op);
+}
+
+/* A state that lost its heads learns them from whoever follows the topic. */
+static void on_config(const stk_config_record *rec, stk_str text, void *arg)
+{
+    stk_gateway *gw = arg;
+    stk_op_config_done *op = stk_op_new(STK_OP_CONFIG_DONE, NULL, NULL);
+    memcpy(op->in.tenant, rec->tenant, sizeof(op->in.tenant));
+    memcpy(op->in.name, rec->name, sizeof(op->in.name));
+    op->in.version = rec->version;
+    stk_bytes_set(&op->in.record, text);
+    stk_gw_tell(gw, op);
     stk_gw_changes_check(gw);
 }
 
@@ -124,7 +148,7 @@ int stk_gateway_new(const stk_gateway_spec *spec, stk_gateway **ret, stk_err *er
     *gw = (stk_gateway){.spec = *spec, .refs = 1};
     gw->by_route = stk_xcalloc(stk_gw_nroutes * 6, sizeof(*gw->by_route));
     fill_defaults(&gw->spec);
-    int rc = stk_gw_view_new(spec->bus, spec->state, on_config, gw, &gw->view, err);
+    int rc = stk_gw_view_new(spec->bus, on_config, gw, &gw->view, err);
     if (rc == 0)
         rc = check_auth(gw, err);
     if (rc == 0)
@@ -155,7 +179,7 @@ bool stk_gateway_quiet(stk_gateway *gw)
                 ex->interrupt(ex, false);
         }
     }
-    return !gw->exchanges && !gw->sweeping;
+    return !gw->exchanges && !gw->sweeping && !gw->telling;
 }
 
 void stk_gateway_metrics(stk_gateway *gw, void (*fn)(stk_buf *out, void *arg), void *arg)

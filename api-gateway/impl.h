@@ -35,6 +35,7 @@ struct stk_gateway {
     bool dead; /* freed by its owner: callbacks only clean up */
     stk_timer *sweep;
     bool sweeping;
+    size_t telling; /* operations whose answer nobody waits for */
     stk_gw_counts counts;
     uint64_t *by_route; /* [route][status / 100] */
     stk_gw_extra extras[STK_GW_EXTRAS];
@@ -42,5 +43,7 @@ struct stk_gateway {
 };
 
 void stk_gw_unref(stk_gateway *gw);
+/* A call to state whose answer nobody needs; it counts as unfinished business until it has come. */
+void stk_gw_tell(stk_gateway *gw, void *op);
 
 #endif

@@ -39,7 +39,7 @@ static void answer_plan(stk_gw_exchange *ex, const stk_run_row *row)
     stk_gw_answer(ex, 200, "application/json", "", text);
 }
 
-static void on_waited(stk_gw_exchange *ex, const stk_run_row *row, const stk_err *why, void *arg)
+static void on_waited(stk_gw_exchange *ex, const stk_run_row *row, stk_run_state seen, void *arg)
 {
     stk_err err = {0};
     if (!row) {

@@ -93,7 +93,7 @@ void stk_gw_answer_accepted(stk_gw_exchange *ex, const char *run, stk_run_state 
     stk_jw_init(&w, &body);
     stk_jw_object(&w);
     stk_jw_ktext(&w, "id", run);
-    stk_jw_ktext(&w, "state", stk_run_state_text(state == STK_RUN_NONE ? STK_RUN_SUBMITTED : state));
+    stk_jw_ktext(&w, "state", stk_run_state_text(state));
     stk_jw_close(&w, '}');
     stk_gw_answer_json(ex, 202, location, &body);
 }
@@ -128,13 +128,13 @@ static void on_result(stk_gw_exchange *ex, const stk_event *ev, const stk_err *e
         stk_gw_answer_accepted(ex, p->run, STK_RUN_FINISHED);
 }
 
-static void on_waited(stk_gw_exchange *ex, const stk_run_row *row, const stk_err *err, void *arg)
+static void on_waited(stk_gw_exchange *ex, const stk_run_row *row, stk_run_state seen, void *arg)
 {
     posting *p = arg;
     if (row)
         stk_gw_result(ex, p->run, row, STORE_PATIENCE, on_result, p);
     else
-        stk_gw_answer_accepted(ex, p->run, STK_RUN_NONE);
+        stk_gw_answer_accepted(ex, p->run, seen);
 }
 
 static void on_submitted(stk_gw_exchange *ex, const char *run, stk_run_state state, void *arg)
@@ -142,8 +142,8 @@ static void on_submitted(stk_gw_exchange *ex, const char *run, stk_run_state sta
     posting *p = arg;
     snprintf(p->run, sizeof(p->run), "%s", run);
     if (p->wait.ns <= 0)
-        stk_gw_answer_accepted(ex, run, state);
-    else if (state == STK_RUN_FINISHED)
+        stk_gw_answer_accepted(ex, run, state == STK_RUN_NONE ? STK_RUN_FINISHED : state);
+    else if (state == STK_RUN_NONE)
         stk_gw_result(ex, run, NULL, STORE_PATIENCE, on_result, p);
     else
         stk_gw_wait(ex, run, p->wait, on_waited, p);

@@ -81,7 +81,7 @@ static void tell_place(submission *s, int32_t partition, int64_t offset)
     memcpy(op->in.run, s->run, sizeof(op->in.run));
     op->in.partition = partition;
     op->in.offset = offset;
-    stk_state_call(s->ex->gw->spec.state, op);
+    stk_gw_tell(s->ex->gw, op);
 }
 
 static void on_published(stk_publish_outcome outcome, int32_t partition, int64_t offset, const stk_err *why,
@@ -144,7 +144,7 @@ static void on_stored(const stk_err *err, const stk_event *ev, void *arg)
     if (stk_gw_over(s->ex))
         return;
     if (ev) {
-        done->state = STK_RUN_FINISHED;
+        done->state = STK_RUN_NONE;
         finish(done);
         return;
     }

@@ -5,7 +5,8 @@
 #include "api-gateway/exchange.h"
 #include "proto/message/request.h"
 
-/* The run is durable on the bus (fleet.md, rows 1, 2, 4), or was before. state: as state knew it. */
+/* The run is durable on the bus (fleet.md, rows 1, 2, 4), or was before. state: as state knew it;
+ * STK_RUN_NONE: only the store knows it, which means that it has finished. */
 typedef void (*stk_gw_submitted)(stk_gw_exchange *ex, const char *run, stk_run_state state, void *arg);
 
 /* Seals, reserves and publishes. id, tenant, actor, submitted and traceparent of req are filled in here; req

@@ -10,10 +10,9 @@ typedef struct entry {
 
 struct stk_gw_view {
     stk_follow *follow;
-    stk_state *state;
     entry **v;
     size_t n;
-    void (*changed)(void *arg);
+    stk_gw_view_changed changed;
     void *arg;
 };
 
@@ -48,17 +47,6 @@ static void read_doc(entry *at)
                     (long long)at->rec.version, at->rec.tenant, at->rec.name);
 }
 
-/* A state that lost its heads learns them from whoever follows the topic. */
-static void teach(stk_gw_view *view, const stk_config_record *rec, stk_str value)
-{
-    stk_op_config_done *op = stk_op_new(STK_OP_CONFIG_DONE, NULL, NULL);
-    memcpy(op->in.tenant, rec->tenant, sizeof(op->in.tenant));
-    memcpy(op->in.name, rec->name, sizeof(op->in.name));
-    op->in.version = rec->version;
-    stk_bytes_set(&op->in.record, value);
-    stk_state_call(view->state, op);
-}
-
 static void on_change(stk_str key, stk_str value, bool caught_up, void *arg)
 {
     stk_gw_view *view = arg;
@@ -83,15 +71,13 @@ static void on_change(stk_str key, stk_str value, bool caught_up, void *arg)
     entry_clear(at);
     at->rec = rec;
     read_doc(at);
-    teach(view, &rec, value);
-    view->changed(view->arg);
+    view->changed(&at->rec, value, view->arg);
 }
 
-int stk_gw_view_new(stk_bus *bus, stk_state *state, void (*changed)(void *arg), void *arg, stk_gw_view **ret,
-                    stk_err *err)
+int stk_gw_view_new(stk_bus *bus, stk_gw_view_changed changed, void *arg, stk_gw_view **ret, stk_err *err)
 {
     stk_gw_view *view = stk_xcalloc(1, sizeof(*view));
-    *view = (stk_gw_view){.state = state, .changed = changed, .arg = arg};
+    *view = (stk_gw_view){.changed = changed, .arg = arg};
     int rc = stk_follow_new(bus, STK_TOPIC_CONFIG, on_change, view, &view->follow, err);
     if (rc < 0)
         free(view);

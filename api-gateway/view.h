@@ -6,12 +6,12 @@
 #include "api-gateway/tokens.h"
 #include "proto/bus/follow.h"
 #include "proto/message/config.h"
-#include "proto/state/state.h"
 
 typedef struct stk_gw_view stk_gw_view;
 
-/* changed: after each record that counts. `state` is taught heads that it lost. */
-int stk_gw_view_new(stk_bus *bus, stk_state *state, void (*changed)(void *arg), void *arg, stk_gw_view **ret,
+/* After each record that counts; `text` is the record as it stood on the topic. Both borrowed. */
+typedef void (*stk_gw_view_changed)(const stk_config_record *rec, stk_str text, void *arg);
+int stk_gw_view_new(stk_bus *bus, stk_gw_view_changed changed, void *arg, stk_gw_view **ret,
                     stk_err *err) STK_MUST_USE;
 void stk_gw_view_free(stk_gw_view *view);
 /* True once the topic was read to its end and nothing stopped it. */

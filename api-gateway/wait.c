@@ -9,6 +9,7 @@ typedef struct waiter {
     int64_t watch;
     stk_timer *sweep, *limit;
     bool asking, again, ended;
+    stk_run_state seen;
     stk_gw_waited done;
     void *arg;
 } waiter;
@@ -23,7 +24,7 @@ static void waiter_free(waiter *w)
 }
 
 /* The waiter itself stays until its question is answered. */
-static void finish(waiter *w, const stk_run_row *row, const stk_err *err, bool tell)
+static void finish(waiter *w, const stk_run_row *row, bool tell)
 {
     if (w->ended)
         return;
@@ -34,7 +35,7 @@ static void finish(waiter *w, const stk_run_row *row, const stk_err *err, bool t
     stk_timer_free(w->sweep);
     stk_timer_free(w->limit);
     if (tell)
-        w->done(w->ex, row, err, w->arg);
+        w->done(w->ex, row, w->seen, w->arg);
     if (!w->asking)
         waiter_free(w);
 }
@@ -49,8 +50,10 @@ static void on_row(stk_op *op_, void *arg)
         return;
     }
     stk_timer_set(w->sweep, SWEEP);
+    if (op_->rc == 0 && op->found)
+        w->seen = op->row.state;
     if (op_->rc == 0 && op->found && op->row.state == STK_RUN_FINISHED)
-        finish(w, &op->row, NULL, true);
+        finish(w, &op->row, true);
     else if (w->again)
         ask(w);
 }
@@ -75,12 +78,12 @@ static void on_note(const char *what, void *arg)
 
 static void on_limit(void *arg)
 {
-    finish(arg, NULL, NULL, true);
+    finish(arg, NULL, true);
 }
 
 static void on_interrupt(stk_gw_exchange *ex, bool gone)
 {
-    finish(ex->waiting, NULL, NULL, !gone);
+    finish(ex->waiting, NULL, !gone);
 }
 
 void stk_gw_wait(stk_gw_exchange *ex, const char *run, stk_span span, stk_gw_waited done, void *arg)
@@ -88,7 +91,7 @@ void stk_gw_wait(stk_gw_exchange *ex, const char *run, stk_span span, stk_gw_wai
     char what[STK_ID_SIZE + 8];
     stk_gateway *gw = ex->gw;
     waiter *w = stk_xcalloc(1, sizeof(*w));
-    *w = (waiter){.ex = stk_gw_ref(ex), .done = done, .arg = arg};
+    *w = (waiter){.ex = stk_gw_ref(ex), .done = done, .arg = arg, .seen = STK_RUN_SUBMITTED};
     snprintf(w->run, sizeof(w->run), "%s", run);
     snprintf(what, sizeof(what), "run/%s", run);
     ex->interrupt = on_interrupt;

@@ -4,10 +4,10 @@
 
 #include "api-gateway/exchange.h"
 
-/* row: the finished run, borrowed for the call; NULL with err NULL: the time is over (or the gateway ends);
- * else err. Called once, never from inside stk_gw_wait; not at all when the client is gone. arg is borrowed.
- */
-typedef void (*stk_gw_waited)(stk_gw_exchange *ex, const stk_run_row *row, const stk_err *err, void *arg);
+/* row: the finished run, borrowed for the call; NULL: the time is over (or the gateway ends), and `seen` is
+ * the newest state known. Called once, never from inside stk_gw_wait; not at all when the client is gone. arg
+ * is borrowed. */
+typedef void (*stk_gw_waited)(stk_gw_exchange *ex, const stk_run_row *row, stk_run_state seen, void *arg);
 /* Holds ex and takes its `interrupt` until then. */
 void stk_gw_wait(stk_gw_exchange *ex, const char *run, stk_span span, stk_gw_waited done, void *arg);
 

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <cmocka.h>
+#include <sys/socket.h>
 #include "api-gateway/gateway.h"
 #include "api-gateway/tokens.h"
 #include "proto/base/fd.h"
@@ -30,6 +31,7 @@ typedef struct fleet {
     bool cut_result;       /* state gets the result without its output          */
     int64_t exit_code;
     int requests, plans;
+    int flying; /* calls not answered yet */
     char last_run[STK_ID_SIZE];
     stk_request last;      /* newest that was read */
     stk_run_secret secret; /* opened */

@@ -8,16 +8,32 @@ static void must(int rc, const stk_err *err)
         fail_msg("%s", err->detail);
 }
 
-static void on_joined(stk_op *op, void *arg)
+static void fly(fx *f, void *op)
 {
-    *(bool *)arg = true;
+    f->fleet.flying++;
+    stk_state_call(f->state, op);
+}
+
+static void on_landed(stk_op *op, void *arg)
+{
+    must(op->rc, &op->err);
+    ((fx *)arg)->fleet.flying--;
 }
 
 static void on_ended(stk_op *op_, void *arg)
 {
     stk_op_finish *op = (stk_op_finish *)op_;
+    ((fx *)arg)->fleet.flying--;
     must(op_->rc, &op_->err);
     assert_int_equal(op->outcome, STK_FINISH_WON);
+}
+
+static void on_appended(const stk_err *err, int64_t offset, size_t stored, size_t bad, void *arg)
+{
+    if (err)
+        fail_msg("%s", err->detail);
+    assert_int_equal(stored, 1);
+    ((fx *)arg)->fleet.flying--;
 }
 
 static void put_egress(stk_event *ev)
@@ -87,10 +103,11 @@ static void end_run(fx *f, const char *reason, const char *detail)
     stk_bytes_set(&op->in.event, stk_buf_view(&event));
     if (fl->cut_result)
         stk_bytes_set(&op->in.result, stk_buf_view(&brief));
-    stk_state_call(f->state, op);
+    fly(f, op);
     if (fl->cut_result) {
         stk_store_batch batch = {.topic = STK_TOPIC_EVENTS, .to = 1, .events = &ev, .nevents = 1};
-        stk_store_append(f->store, &batch, NULL, NULL);
+        fl->flying++;
+        stk_store_append(f->store, &batch, on_appended, f);
     }
     stk_event_done(&ev);
     stk_result_secret_done(&secret);
@@ -99,6 +116,7 @@ static void end_run(fx *f, const char *reason, const char *detail)
 static void on_started(stk_op *op_, void *arg)
 {
     fx *f = arg;
+    f->fleet.flying--;
     must(op_->rc, &op_->err);
     if (!f->fleet.stay_running)
         end_run(f, "exited", "");
@@ -114,7 +132,7 @@ static void answer_plan(fx *f)
     op->in.now = stk_wall_now();
     op->in.plan = true;
     stk_bytes_set(&op->in.result, stk_str_of(f->fleet.plan));
-    stk_state_call(f->state, op);
+    fly(f, op);
 }
 
 static void on_assigned(stk_op *op_, void *arg)
@@ -122,6 +140,7 @@ static void on_assigned(stk_op *op_, void *arg)
     stk_op_assign *op = (stk_op_assign *)op_;
     fx *f = arg;
     fleet *fl = &f->fleet;
+    fl->flying--;
     must(op_->rc, &op_->err);
     assert_int_equal(op->outcome, STK_ASSIGN_OK);
     if (strcmp(fl->last.kind, "plan") == 0) {
@@ -138,7 +157,7 @@ static void on_assigned(stk_op *op_, void *arg)
     memcpy(start->in.worker, fl->worker, sizeof(start->in.worker));
     memcpy(start->in.incarnation, fl->incarnation, sizeof(start->in.incarnation));
     start->in.now = stk_wall_now();
-    stk_state_call(f->state, start);
+    fly(f, start);
 }
 
 static void assign(fx *f, const stk_bus_msg *msg)
@@ -161,7 +180,7 @@ static void assign(fx *f, const stk_bus_msg *msg)
     op->in.attempt = 1;
     op->in.plan = strcmp(fl->last.kind, "plan") == 0;
     stk_bytes_set(&op->in.record, STK_STR("{}"));
-    stk_state_call(f->state, op);
+    fly(f, op);
 }
 
 static void on_request(stk_consumer *consumer, const stk_bus_msg *msg, void *arg)
@@ -189,12 +208,11 @@ void fleet_start(fx *f)
 {
     static const stk_consumer_ops ops = {.on_message = on_request};
     const stk_consumer_spec spec = {.topic = STK_TOPIC_REQUESTS, .group = "schedulers"};
-    bool joined = false;
     stk_err err;
     f->fleet.f = f;
     stk_id_new("wrk", stk_wall_now(), f->fleet.worker);
     stk_id_new("inc", stk_wall_now(), f->fleet.incarnation);
-    stk_op_join *op = stk_op_new(STK_OP_JOIN, on_joined, &joined);
+    stk_op_join *op = stk_op_new(STK_OP_JOIN, on_landed, f);
     memcpy(op->in.worker, f->fleet.worker, sizeof(op->in.worker));
     memcpy(op->in.incarnation, f->fleet.incarnation, sizeof(op->in.incarnation));
     snprintf(op->in.host, sizeof(op->in.host), "here");
@@ -203,8 +221,8 @@ void fleet_start(fx *f)
     op->in.lease = stk_sec(600);
     op->in.now = stk_wall_now();
     stk_bytes_set(&op->in.backends, STK_STR("[{\"name\":\"oci\",\"ok\":true,\"isolation\":\"container\"}]"));
-    stk_state_call(f->state, op);
-    fx_until(f, joined);
+    fly(f, op);
+    fx_until(f, !f->fleet.flying);
     must(stk_bus_subscribe(f->bus, &spec, &ops, f, &f->fleet.consumer, &err), &err);
 }
 
@@ -213,6 +231,7 @@ void fleet_stop(fx *f)
     if (f->fleet.consumer)
         stk_bus_unsubscribe(f->fleet.consumer);
     f->fleet.consumer = NULL;
+    fx_until(f, !f->fleet.flying);
     stk_request_done(&f->fleet.last);
     stk_run_secret_done(&f->fleet.secret);
 }
@@ -225,12 +244,12 @@ void fleet_end(fx *f)
 void fleet_output(fx *f, int64_t offset, bool is_stderr, const char *text)
 {
     stk_err err;
-    stk_op_output_add *op = stk_op_new(STK_OP_OUTPUT_ADD, NULL, NULL);
+    stk_op_output_add *op = stk_op_new(STK_OP_OUTPUT_ADD, on_landed, f);
     memcpy(op->in.run, f->fleet.last_run, sizeof(op->in.run));
     memcpy(op->in.assignment, f->fleet.assignment, sizeof(op->in.assignment));
     op->in.offset = offset;
     op->in.length = (int64_t)strlen(text);
     must(stk_live_seal(f->ring, f->fleet.last_run, offset, is_stderr, stk_str_of(text), &op->in.sealed, &err),
          &err);
-    stk_state_call(f->state, op);
+    fly(f, op);
 }
