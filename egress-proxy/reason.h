@@ -19,13 +19,11 @@ typedef enum stk_reason_kind {
     X(ALLOWED, "allowed", OK, 200, "allowed")                                                                \
     X(BAD_REQUEST, "bad_request", DENY, 400, "the request is malformed")                                     \
     X(BAD_REQUEST_LINE, "bad_request_line", DENY, 400, "the request line is malformed")                      \
-    X(BAD_VERSION, "bad_version", DENY, 505, "only HTTP/1.0 and HTTP/1.1 are spoken")                        \
     X(BAD_TARGET, "bad_target", DENY, 400, "the request target is not one a proxy takes")                    \
     X(BAD_SCHEME, "bad_scheme", DENY, 400, "only http:// and CONNECT are served")                            \
     X(BAD_HOST, "bad_host", DENY, 400, "the host is malformed")                                              \
     X(BAD_PORT, "bad_port", DENY, 400, "the port is malformed")                                              \
     X(BAD_FRAMING, "bad_framing", DENY, 400, "where the message ends is not certain")                        \
-    X(UNKNOWN_CODING, "unknown_coding", DENY, 501, "no transfer coding but chunked is understood")           \
     X(BODYLESS_METHOD_BODY, "bodyless_method_body", DENY, 400, "this method takes no body here")             \
     X(BAD_EXPECT, "bad_expect", DENY, 417, "only Expect: 100-continue is understood")                        \
     X(HEAD_TOO_LARGE, "head_too_large", DENY, 431, "the head is larger than the limit")                      \

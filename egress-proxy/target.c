@@ -2,17 +2,7 @@
 
 stk_reason stk_target_fault(stk_head_fault fault)
 {
-    static const stk_reason reasons[] = {
-        [STK_HEAD_REQUEST_LINE] = STK_R_BAD_REQUEST_LINE,
-        [STK_HEAD_TARGET] = STK_R_BAD_TARGET,
-        [STK_HEAD_VERSION] = STK_R_BAD_VERSION,
-        [STK_HEAD_FIELD] = STK_R_BAD_REQUEST,
-        [STK_HEAD_HOST] = STK_R_BAD_HOST,
-        [STK_HEAD_FRAMING] = STK_R_BAD_FRAMING,
-        [STK_HEAD_CODING] = STK_R_UNKNOWN_CODING,
-        [STK_HEAD_TOO_LARGE] = STK_R_HEAD_TOO_LARGE,
-    };
-    return (size_t)fault < STK_COUNT(reasons) && reasons[fault] ? reasons[fault] : STK_R_BAD_REQUEST;
+    return stk_reason_of(stk_head_fault_text(fault));
 }
 
 static stk_reason fail(stk_err *why, stk_reason reason, const char *text)

@@ -248,6 +248,37 @@ class Origin:
         note["eof"] = True
 
 
+class Capture:
+    """Every packet on every interface of a namespace, as (destination, protocol, destination port, is a SYN)."""
+
+    def __init__(self, ns):
+        with inside(ns):
+            self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        self.sock.setblocking(False)
+
+    def take(self):
+        out = []
+        while True:
+            try:
+                data = self.sock.recv(2048)
+            except BlockingIOError:
+                return out
+            version = data[0] >> 4
+            if version == 4:
+                at, proto, to = (data[0] & 15) * 4, data[9], socket.inet_ntoa(data[16:20])
+            elif version == 6:
+                at, proto, to = 40, data[6], socket.inet_ntop(socket.AF_INET6, data[24:40])
+            else:
+                continue
+            port = struct.unpack(">H", data[at + 2 : at + 4])[0] if proto in (6, 17) else 0
+            syn = proto == 6 and data[at + 13] & 0x12 == 2
+            out.append((to, proto, port, syn))
+
+    def close(self):
+        self.sock.close()
+
+
 class Lab:
     def __init__(self):
         tag = secrets.token_hex(3)
@@ -268,6 +299,7 @@ class Lab:
         run("ip", "-n", self.b, "route", "add", "local", "default", "dev", "lo", "table", "main")
         run("ip", "-n", self.b, "-6", "route", "add", "local", "::/0", "dev", "lo", "table", "main")
         self.dns = Dns(self.b)
+        self.capture = Capture(self.a)
 
     def origin(self, port, serve=None):
         if port in self.origins:
@@ -281,6 +313,7 @@ class Lab:
         for origin in self.origins.values():
             origin.close()
         self.dns.close()
+        self.capture.close()
         for ns in (self.a, self.b):
             subprocess.run(["ip", "netns", "del", ns], check=False)
 
