@@ -24,7 +24,6 @@ stockade() { "$build/deploy/standalone/stockade" "$@"; }
 step "packages and build"
 deploy/packages.sh build run demo
 deploy/build.sh "$build" -DSTK_TESTS=OFF
-export STOCKADE_LIBEXEC=$build/proto:$build/workers/runtime:$build/egress-proxy
 
 step "what this host has"
 stockade doctor

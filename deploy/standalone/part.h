@@ -4,6 +4,7 @@
 #define STK_STANDALONE_PART_H
 
 #include "deploy/standalone/settings.h"
+#include "deploy/standalone/trim.h"
 #include "proto/base/crypto.h"
 #include "proto/bus/bus_sqlite.h"
 #include "proto/state/state_sqlite.h"
@@ -33,9 +34,10 @@ struct stk_part {
     stk_bus *bus;
     stk_state *state;
     stk_store *store;
-    void *program;   /* stk_gateway * and so on */
-    stk_timer *tick; /* metrics, readiness, quiet */
-    bool opened, stopping, hurry, quiet, drain_called;
+    stk_trimmer *trimmer; /* of the audit part, which reads most */
+    void *program;        /* stk_gateway * and so on */
+    stk_timer *tick;      /* metrics, readiness, quiet */
+    bool opened, stopping, hurry, hurried, quiet, drain_called;
 };
 
 /* What the parts share: files and the texts of /metrics, one per part, under a mutex. */
@@ -72,6 +74,8 @@ void stk_up_part_opened(void *part);
 void stk_up_part_quiet(void *part);
 void stk_up_part_ready(void *part);
 
-#define STK_STANDALONE_LANES 8
+#define STK_STANDALONE_LANES  8
+#define STK_STANDALONE_TOPICS 6
+extern const stk_bus_topic stk_standalone_topics[STK_STANDALONE_TOPICS];
 
 #endif

@@ -17,6 +17,7 @@ static bool always_ready(stk_part *part)
 static int audit_open(stk_part *part, stk_err *err)
 {
     stk_auditor_spec spec = {.loop = part->loop, .bus = part->bus, .store = part->store};
+    part->trimmer = stk_trimmer_new(part->loop, part->bus, stk_standalone_topics, STK_STANDALONE_TOPICS);
     return stk_auditor_new(&spec, (stk_auditor **)&part->program, err);
 }
 
@@ -43,6 +44,7 @@ static void audit_metrics(stk_part *part, stk_buf *out)
 
 static void audit_close(stk_part *part)
 {
+    stk_trimmer_free(part->trimmer);
     stk_auditor_free(part->program);
 }
 
@@ -126,8 +128,9 @@ static void on_drained(void *arg)
 
 static bool worker_quiet(stk_part *part, bool hurry)
 {
-    if (!part->drain_called || (hurry && !part->quiet)) {
+    if (!part->drain_called || (hurry && !part->hurried)) {
         part->drain_called = true;
+        part->hurried = hurry;
         stk_worker_drain(part->program, hurry ? stk_ms(1) : part->up->settings.drain, on_drained, part);
     }
     return part->quiet;

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 
 #define OVERRIDES_MAX 64
-#define PARTS         4 /* in order of starting; they stop in order of `stop_order` */
+#define HURRY_SECONDS 10 /* after the second signal */
+#define PARTS         4  /* in order of starting; they stop in order of `stop_order` */
 
 static const stk_part_ops *const start_order[PARTS] = {&stk_part_audit, &stk_part_scheduler, &stk_part_worker,
                                                        &stk_part_gateway};
@@ -21,15 +22,17 @@ static const size_t stop_order[PARTS] = {3, 2, 1, 0};
  * ---------------------------------------------------------------------------------------------------------
  */
 
+const stk_bus_topic stk_standalone_topics[STK_STANDALONE_TOPICS] = {
+    {STK_TOPIC_REQUESTS, 4, false}, {STK_TOPIC_ASSIGNMENTS, STK_STANDALONE_LANES, false},
+    {STK_TOPIC_EVENTS, 4, false},   {STK_TOPIC_AUDIT, 1, false},
+    {STK_TOPIC_CONFIG, 1, true},    {STK_TOPIC_DEAD, 1, false}};
+
 static int open_bus(stk_up *up, stk_err *err)
 {
-    static const stk_bus_topic topics[] = {
-        {STK_TOPIC_REQUESTS, 4, false}, {STK_TOPIC_ASSIGNMENTS, STK_STANDALONE_LANES, false},
-        {STK_TOPIC_EVENTS, 4, false},   {STK_TOPIC_AUDIT, 1, false},
-        {STK_TOPIC_CONFIG, 1, true},    {STK_TOPIC_DEAD, 1, false}};
     char path[512];
     int rc = stk_path(path, sizeof(path), err, "%s/bus.db", up->settings.state_dir);
-    stk_bus_file_spec spec = {.path = path, .topics = topics, .ntopics = STK_COUNT(topics)};
+    stk_bus_file_spec spec = {
+        .path = path, .topics = stk_standalone_topics, .ntopics = STK_STANDALONE_TOPICS};
     return rc < 0 ? rc : stk_bus_file_open(&spec, &up->bus_file, err);
 }
 
@@ -101,10 +104,22 @@ void stk_up_part_quiet(void *arg)
     stop_next(up);
 }
 
+/* What keeps a part from ending is something that can't be made durable, such as on a full disk. The next
+ * start settles it, as after any kill. */
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    stk_log(STK_LOG_ERROR, NULL,
+            "not everything could be made durable in %d s; the next start goes on with it", HURRY_SECONDS);
+    _exit(1);
+}
+
 static void on_signal(evutil_socket_t sig, short what, void *arg)
 {
     stk_up *up = arg;
     up->signals++;
+    if (up->signals == 2)
+        event_base_once(stk_loop_base(up->main_loop), -1, EV_TIMEOUT, on_late, up,
+                        &(struct timeval){.tv_sec = HURRY_SECONDS});
     stk_log_info(NULL, up->signals == 1 ? "stopping: running runs may end first (once more to hurry)"
                                         : "stopping now");
     if (up->signals == 1)
