@@ -10,9 +10,14 @@
 #define ORG  "/api/admin/platform/egress-policy"
 #define BODY "{\"agent\":\"helper\",\"command\":[\"true\"]}"
 
+/* SUITE_TOKENS: with a bootstrap token of all scopes instead. */
 static int setup(void **state)
 {
+#ifdef SUITE_TOKENS
+    fx *f = fx_new(true);
+#else
     fx *f = fx_new(false);
+#endif
     fx_start(f);
     fleet_start(f);
     *state = f;
