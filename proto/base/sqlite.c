@@ -186,8 +186,18 @@ static int configure(sqlite3 *db, const stk_db_spec *spec, stk_err *err)
     return check_identity(db, spec, err);
 }
 
+/* SQLite gives its other files the mode of this one. Only a file that is not there is touched: closing any
+ * descriptor of a database drops the process's locks on it. */
+static void create_private(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    stk_closep(&fd);
+}
+
 int stk_db_open(const stk_db_spec *spec, sqlite3 **ret, stk_err *err)
 {
+    if (!spec->read_only)
+        create_private(spec->path);
     int flags = spec->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     sqlite3 *db = NULL;
     int rc = sqlite3_open_v2(spec->path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, spec->vfs);
