@@ -55,7 +55,7 @@ int stk_job_execute_body(stk_job *job, stk_buf *out, stk_err *err)
             return stk_err_set(err, STK_E_TOO_LARGE, "stdin is too long");
         stk_jw_kstr(&w, "stdin_base64", stk_buf_view(&text));
     }
-    stk_jw_kint(&w, "max_output_bytes", STK_OUTPUT_MAX);
+    stk_jw_kint(&w, "max_output_bytes", STK_OUTPUT_MAX - STK_OUTPUT_MARK);
     stk_jw_close(&w, '}');
     return stk_jw_end(&w, err);
 }

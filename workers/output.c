@@ -1,10 +1,9 @@
 #include "workers/output.h"
-
-#define MARK_ROOM 64 /* kept free for the mark */
+#include <stdio.h>
 
 void stk_output_init(stk_output *out, size_t most)
 {
-    *out = (stk_output){.kept = STK_BUF(most + MARK_ROOM), .most = most};
+    *out = (stk_output){.kept = STK_BUF(most), .most = most};
 }
 
 void stk_output_add(stk_output *out, stk_str data)
@@ -20,8 +19,11 @@ void stk_output_gap(stk_output *out, int64_t bytes)
     if (bytes <= 0)
         return;
     out->left_out += bytes;
-    if (out->kept.n + MARK_ROOM <= out->kept.cap)
-        stk_buf_fmt(&out->kept, "\n[%lld bytes left out]\n", (long long)bytes);
+    char mark[STK_OUTPUT_MARK];
+    snprintf(mark, sizeof(mark), "\n[%lld bytes left out]\n", (long long)bytes);
+    if (!out->marked)
+        stk_buf_text(&out->kept, mark); /* or not at all, when there is no room */
+    out->marked = true;
 }
 
 void stk_output_done(stk_output *out)

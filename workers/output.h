@@ -5,9 +5,12 @@
 
 #include "proto/base/buf.h"
 
+#define STK_OUTPUT_MARK 64 /* most bytes of the line that stands for what was left out */
+
 typedef struct stk_output {
     stk_buf kept;
     size_t most;
+    bool marked;
     int64_t left_out; /* bytes that are not in kept */
 } stk_output;
 
