@@ -68,7 +68,7 @@ class World:
         return ["nsenter", f"--net=/run/netns/{self.near}", "--"]
 
     def settings(self):
-        return {"egress.resolvers": f"{RESOLVER}:53"}
+        return {"egress.resolvers": f'["{RESOLVER}:53"]'}
 
     # --- names
 

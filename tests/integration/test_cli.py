@@ -127,7 +127,7 @@ def test_config_get_set_diff(fresh, tmp_path):
     one_line(up.cli("config", "set", file, "--reason", "r", "--if-version", "7", check=1))
     file.write_text("{")
     one_line(up.cli("config", "set", file, check=2))
-    assert json.loads(up.cli("config", "get", "--organisation", check=0).stdout)["default"] == "allow"
+    assert json.loads(up.cli("config", "get", "--organisation", check=0).stdout)["agents"] == {}
 
 
 # --- runs, logs, cancel

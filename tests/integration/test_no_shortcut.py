@@ -1,6 +1,8 @@
 """Nothing calls past the queue: with the bus refusing publishes nothing starts, and what is not durable is not answered as accepted."""
 import json
 
+import pytest
+
 from harness import leftovers
 from harness.api import PLATFORM
 from harness.wait import until
@@ -33,15 +35,17 @@ def test_with_the_bus_refusing_publishes_nothing_starts(fresh):
     assert len(launches) == 2, "what was refused has not run"
 
 
-def test_a_launch_row_that_is_not_durable_means_that_no_command_runs(fresh, tmp_path):
+@pytest.mark.parametrize("point", ["worker.before_launch", "worker.after_launch"])
+def test_a_launch_row_that_is_not_durable_means_that_no_command_runs(fresh, tmp_path, point):
     up = configured(fresh)
-    up.start(STK_FAILPOINTS="worker.launch.before_publish=error", STK_FAILPOINT_LOG=tmp_path / "hits")
+    up.start(STK_FAILPOINTS=f"{point}=error", STK_FAILPOINT_LOG=tmp_path / "hits")
     mark = "the-command-ran"
-    answer = up.api.post(f"{PLATFORM}/run?wait=15s", {"agent": "a", "command": ["echo", mark]})
+    answer = up.api.post(f"{PLATFORM}/run?wait=30s", {"agent": "a", "command": ["echo", mark]})
     assert mark not in answer.body.decode(), answer
-    assert (tmp_path / "hits").exists(), "the failpoint was not reached"
-    if answer.status == 200:
-        assert answer.json["reason"] != "exited", answer
+    assert (tmp_path / "hits").read_text().startswith(point), "the failpoint was not reached"
+    assert answer.json["reason"] == "sandbox_failed" and answer.json["attempt"] == 3, answer
+    launches, teardowns = ([row["assignment"] for row in up.api.audit(f"?run={answer.json['run_id']}&action=agent_sandbox.{kind}")] for kind in ("launch", "teardown"))
+    assert sorted(launches) == sorted(teardowns)
 
 
 def test_the_request_travels_the_bus(fresh):

@@ -1,8 +1,10 @@
 """A plan cannot lie: the objects that it shows are the objects that create writes."""
 import json
+import pathlib
 import re
 import shutil
 
+from harness import leftovers
 from harness.api import PLATFORM
 from harness.wait import until
 
@@ -22,10 +24,11 @@ def substituted(value, up):
 
 def captured(up, command="sleep 5", **more):
     """config.json of a sandbox while its run is running."""
+    until(lambda: not leftovers.directories(up), 20, "no other sandbox")
     run = up.api.submit("helper", ["sh", "-c", command], **more)
     until(lambda: up.api.ok("GET", f"/v1/runs/{run}")["state"] == "running", 20, "running")
-    row = up.api.ok("GET", f"/v1/runs/{run}")
-    config = json.loads((up.run_dir / row["sandbox"] / "config.json").read_text())
+    (folder,) = leftovers.directories(up)[:1]
+    config = json.loads(pathlib.Path(folder, "config.json").read_text())
     up.api.post(f"/v1/runs/{run}/cancel")
     until(lambda: up.api.ok("GET", f"/v1/runs/{run}")["state"] == "finished", 20, "finished")
     return config

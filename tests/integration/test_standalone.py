@@ -160,7 +160,8 @@ def small_disk(fresh):
     up.state_dir.mkdir(mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "stk-test", up.state_dir], check=True)
     yield up
-    up.stop()
+    if up.process.poll() is None:
+        up.kill()
     subprocess.run(["umount", "-l", up.state_dir], check=True)
 
 
@@ -169,11 +170,9 @@ def test_a_full_disk_is_answered_503_and_loses_nothing(small_disk):
     up.api.configure({"a": {}})
     accepted = [up.api.run("a", ["true"])["run_id"]]
     ballast = up.state_dir / "ballast"
-    with open(ballast, "wb") as file:
-        with contextlib.suppress(OSError):
-            while True:
-                file.write(b"\0" * 4096)
-                file.flush()
+    with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0" * 4096)
 
     def full():
         answer = up.api.post("/v1/runs", {"agent": "a", "command": ["true"], "stdin": "x" * 100_000}, timeout=30)
@@ -189,9 +188,29 @@ def test_a_full_disk_is_answered_503_and_loses_nothing(small_disk):
     def works():
         answer = up.api.post(f"{PLATFORM}/run", {"agent": "a", "command": ["true"]}, timeout=60)
         return answer.status == 200 and answer.json["exit_code"] == 0
-    until(works, 60, lambda: f"it recovers: {up.log()[-1500:]}", pause=0.2)
+    until(works, 90, lambda: f"it recovers: {up.log()[-1500:]}", pause=0.2)
     for run in accepted:
         row = until(lambda run=run: (lambda row: row["state"] == "finished" and row)(up.api.ok("GET", f"/v1/runs/{run}")), 60, f"{run} ended")
         assert row["reason"] == "exited", row
     assert up.verify().returncode == 0
     assert not re.search(r"corrupt", up.log())
+    assert up.stop() == 0
+
+
+def test_a_second_sigterm_ends_it_although_the_disk_is_full(small_disk):
+    up = small_disk.start()
+    up.api.configure({"a": {}})
+    run = up.api.submit("a", ["sleep", "300"])
+    until(lambda: up.api.ok("GET", f"/v1/runs/{run}")["state"] == "running", 20, "running")
+    with open(up.state_dir / "ballast", "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0" * 4096)
+    for _ in range(2):
+        up.process.send_signal(signal.SIGTERM)
+        until(lambda: "stopping" in up.log(), 10, "it says that it stops")
+    up.process.wait(30)
+    (up.state_dir / "ballast").unlink()
+    up.start()
+    until(lambda: up.api.ok("GET", f"/v1/runs/{run}")["state"] == "finished", 60, "ended")
+    until(lambda: not leftovers.directories(up), 20, lambda: leftovers.everything(up))
+    assert up.stop() == 0 and set(leftovers.everything(up)) <= {"mounts"}, "but for the disk itself"

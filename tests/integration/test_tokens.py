@@ -12,7 +12,7 @@ CALLS = {
     "runs.read": [("GET", "/v1/runs", None), ("GET", "/v1/runs/run-x", None), ("GET", "/v1/runs/run-x/events", None)],
     "plan": [("POST", f"{PLATFORM}/plan", RUN_BODY)],
     "config.read": [("GET", PLATFORM, None), ("GET", ORG, None), ("GET", "/v1/workers", None), ("GET", "/v1/pools", None)],
-    "config.write": [("PUT", PLATFORM, {"enabled": True, "agents": {}}), ("PUT", ORG, {})],
+    "config.write": [("PUT", PLATFORM, {"enabled": True, "agents": {"helper": {"allow": ["pypi.org"]}}}), ("PUT", ORG, {})],
     "audit.read": [("GET", "/v1/audit", None)],
     "pools.write": [("PUT", "/v1/pools/p", {"agent": "helper", "target": 0})],
     "admin": [("GET", "/v1/tokens", None)],
@@ -100,7 +100,7 @@ def test_tokens_are_made_and_taken_back_through_the_api(scoped):
     mine.get(PLATFORM).problem(403, "forbidden")
     listed = up.api.ok("GET", "/v1/tokens")["tokens"]
     assert any(one["label"] == "ci" for one in listed) and made["token"] not in str(listed)
-    assert up.api.call("DELETE", f"/v1/tokens/{made['id']}").status in (200, 204)
+    assert up.api.call("DELETE", f"/v1/tokens/{made['details']['id']}").status in (200, 204)
     until(lambda: mine.get("/v1/runs").status == 401, 10, "the token is taken back")
 
 
