@@ -78,6 +78,11 @@ static int take_max_concurrent(stk_rt_options *opt, const char *value, stk_err *
     return take_number("--max-concurrent", value, 1, STK_RT_CONCURRENT_MAX, &opt->max_concurrent, err);
 }
 
+static int take_max_upload(stk_rt_options *opt, const char *value, stk_err *err)
+{
+    return take_number("--max-upload", value, 1, UINT64_C(1) << 40, &opt->max_upload, err);
+}
+
 static int take_compat(stk_rt_options *opt, const char *value, stk_err *err)
 {
     if (strcmp(value, "upstream") != 0)
@@ -94,6 +99,7 @@ static const flag flags[] = {
     {"--relay", take_relay, 0},
     {"--max-output", take_max_output, 0},
     {"--max-concurrent", take_max_concurrent, 0},
+    {"--max-upload", take_max_upload, 0},
     {"--compat", take_compat, 0},
     {"--help", NULL, offsetof(stk_rt_options, help)},
     {"--version", NULL, offsetof(stk_rt_options, version)},
@@ -130,7 +136,11 @@ static int take(int argc, char *const *argv, int *i, stk_rt_options *opt, stk_er
 
 int stk_rt_options_parse(int argc, char *const *argv, stk_rt_options *ret, stk_err *err)
 {
-    stk_rt_options opt = {.root = "/workspace", .token_fd = -1, .max_output = 1u << 20, .max_concurrent = 8};
+    stk_rt_options opt = {.root = "/workspace",
+                          .token_fd = -1,
+                          .max_output = 1u << 20,
+                          .max_concurrent = 8,
+                          .max_upload = UINT64_C(4) << 30};
     for (int i = 1; i < argc; i++) {
         int rc = take(argc, argv, &i, &opt, err);
         if (rc < 0)
@@ -162,6 +172,7 @@ const char *stk_rt_usage(void)
            "                         variables of commands\n"
            "  --max-output BYTES     kept of each of stdout and stderr (default 1048576)\n"
            "  --max-concurrent N     commands at once, then 429 (default 8, at most 64)\n"
+           "  --max-upload BYTES     of one upload (default 4 GiB), then 413\n"
            "  --compat upstream      exit code -N for signal N; unknown request fields are ignored\n"
            "  --version, --help\n";
 }

@@ -18,6 +18,7 @@ typedef struct stk_rt_options {
     int token_fd;          /* -1 = none */
     size_t max_output;     /* default 1 MiB */
     size_t max_concurrent; /* default 8 */
+    size_t max_upload;     /* bytes of a body of POST /upload; default 4 GiB */
     bool compat_upstream;
     bool help, version;
 } stk_rt_options;

@@ -10,9 +10,11 @@ static const struct {
     bool below; /* path is a prefix */
     const stk_call *call;
 } routes[] = {
-    {"GET", "/", false, &stk_call_status},
-    {"HEAD", "/", false, &stk_call_status},
-    {"POST", "/execute", false, &stk_call_execute},
+    {"GET", "/", false, &stk_call_status},           {"HEAD", "/", false, &stk_call_status},
+    {"POST", "/execute", false, &stk_call_execute},  {"POST", "/upload", false, &stk_call_upload},
+    {"GET", "/download/", true, &stk_call_download}, {"GET", "/list/", true, &stk_call_list},
+    {"GET", "/list", false, &stk_call_list},         {"GET", "/exists/", true, &stk_call_exists},
+    {"DELETE", "/files/", true, &stk_call_remove},
 };
 
 static bool fits(size_t i, stk_str path)
@@ -42,6 +44,13 @@ static const stk_call *find(stk_http_x *x)
     return NULL;
 }
 
+static uint64_t most_of(const stk_exchange *ex)
+{
+    if (ex->call->body == STK_BODY_UPLOAD)
+        return ex->rt->opt->max_upload;
+    return ex->call->body ? ex->call->body : UNWANTED_BODY;
+}
+
 static void on_head(stk_http_x *x, void *arg)
 {
     const stk_rt_side *side = arg;
@@ -54,7 +63,7 @@ static void on_head(stk_http_x *x, void *arg)
     stk_exchange *ex = stk_xcalloc(1, sizeof(*ex));
     *ex = (stk_exchange){.rt = side->rt, .x = x, .call = call};
     stk_http_set_data(x, ex);
-    stk_http_accept_body(x, call->body ? call->body : UNWANTED_BODY);
+    stk_http_accept_body(x, most_of(ex));
 }
 
 static void on_body(stk_http_x *x, stk_str data, void *arg)
