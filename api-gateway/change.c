@@ -33,6 +33,7 @@ static void change_free(stk_gw_change *change)
     stk_buf_done(&change->before);
     stk_buf_done(&change->after);
     stk_weakenings_done(&change->weak);
+    stk_bytes_done(&change->if_match);
     free(change);
     stk_gw_unref_exchange(ex);
 }
@@ -161,7 +162,7 @@ static void on_audit_out(bool ok, size_t published, void *arg)
     const stk_gateway *gw = change->ex->gw;
     if (stk_gw_over(change->ex))
         change_free(change);
-    else if (!ok)
+    else if (!ok || !published) /* a sweeper has it, or will */
         wait_for_view(change);
     else
         stk_outbox_publish(gw->spec.bus, gw->spec.state, change->outbox_config, on_config_out, change);
@@ -232,7 +233,7 @@ static int decide(stk_gw_change *change, const stk_config_record *rec, stk_err *
     stk_buf_reset(&change->before);
     stk_buf_reset(&change->after);
     stk_weakenings_done(&change->weak);
-    int rc = stk_gw_if_match(change->ex, change->version, err);
+    int rc = stk_gw_if_match((stk_str){change->if_match.p, change->if_match.n}, change->version, err);
     return rc < 0 ? rc : change->kind->build(change, rec, err);
 }
 
@@ -252,6 +253,41 @@ static void go_on(stk_gw_change *change)
     }
 }
 
+static void on_taught(stk_op *op, void *arg)
+{
+    stk_gw_change *change = arg;
+    stk_err err = op->err;
+    if (stk_gw_over(change->ex)) {
+        change_free(change);
+    } else if (op->rc == 0 && ++change->tries < TRIES) {
+        read_head(change);
+    } else {
+        if (op->rc == 0)
+            stk_err_set(&err, STK_E_UNAVAILABLE,
+                        "state does not know the version that is in force: try again");
+        fail(change, &err);
+    }
+}
+
+/* State has lost what the topic says: it is told, and asked again. */
+static void teach(stk_gw_change *change)
+{
+    const stk_gw_exchange *ex = change->ex;
+    stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
+    const stk_config_record *rec = stk_gw_view_record(ex->gw->view, ex->caller.tenant, change->kind->name);
+    stk_err err;
+    if (stk_config_record_encode(rec, &text, &err) < 0) {
+        fail(change, &err);
+        return;
+    }
+    stk_op_config_done *op = stk_op_new(STK_OP_CONFIG_DONE, on_taught, change);
+    memcpy(op->in.tenant, rec->tenant, sizeof(op->in.tenant));
+    memcpy(op->in.name, rec->name, sizeof(op->in.name));
+    op->in.version = rec->version;
+    stk_bytes_set(&op->in.record, stk_buf_view(&text));
+    stk_state_call(ex->gw->spec.state, op);
+}
+
 static void on_head(stk_op *op_, void *arg)
 {
     stk_op_config_get *op = (stk_op_config_get *)op_;
@@ -268,6 +304,12 @@ static void on_head(stk_op *op_, void *arg)
     else if (op->version)
         rc = stk_config_record_decode(stk_bytes_view(&op->record), &rec, &err);
     change->version = op->version;
+    if (rc == 0 && change->version < stk_gw_view_version(change->ex->gw->view, change->ex->caller.tenant,
+                                                         change->kind->name)) {
+        stk_config_record_done(&rec);
+        teach(change);
+        return;
+    }
     if (rc == 0 && !seen(change)) {
         /* An earlier change is still on its way: ours must come behind it on the topic. */
         stk_config_record_done(&rec);
@@ -299,6 +341,9 @@ void stk_gw_change_start(stk_gw_exchange *ex, const stk_gw_change_kind *kind, vo
     stk_buf_init(&change->stored, DOC_MAX);
     stk_buf_init(&change->before, DOC_MAX);
     stk_buf_init(&change->after, DOC_MAX);
+    stk_str match = stk_gw_header(ex, "If-Match");
+    if (match.p)
+        stk_bytes_set(&change->if_match, match);
     if (stk_gw_view_ready(ex->gw->view)) {
         read_head(change);
         return;

@@ -27,6 +27,7 @@ struct stk_gw_change {
     const stk_gw_change_kind *kind;
     void *arg;                     /* the handler's own */
     stk_str reason;                /* borrowed from arg; empty = none */
+    stk_bytes if_match;            /* a copy: it counts also when the client has gone */
     stk_buf stored, before, after; /* JSON */
     stk_weakenings weak;
     int64_t version; /* that is replaced; after success the new one */
@@ -52,7 +53,7 @@ void stk_gw_change_end(stk_gw_change *change);
 
 /* ETag of a version: `"3"`. */
 void stk_gw_etag(int64_t version, char out[32]);
-/* The If-Match header against a version: 0, or -STK_E_PRECONDITION. Absent is fine. */
-int stk_gw_if_match(const stk_gw_exchange *ex, int64_t version, stk_err *err) STK_MUST_USE;
+/* An If-Match header against a version: 0, or -STK_E_PRECONDITION. Absent (p NULL) is fine. */
+int stk_gw_if_match(stk_str header, int64_t version, stk_err *err) STK_MUST_USE;
 
 #endif

@@ -21,9 +21,8 @@ static stk_str next_member(stk_str *list)
 }
 
 /* Weak tags never match here (RFC 9110, 13.1.1); a bare number is taken for people who type it. */
-int stk_gw_if_match(const stk_gw_exchange *ex, int64_t version, stk_err *err)
+int stk_gw_if_match(stk_str list, int64_t version, stk_err *err)
 {
-    stk_str list = stk_gw_header(ex, "If-Match");
     char etag[32];
     if (!list.p)
         return 0;

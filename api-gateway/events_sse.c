@@ -170,6 +170,10 @@ static void on_result(stk_gw_exchange *ex, const stk_event *ev, const stk_err *e
     stream *s = arg;
     stk_err why;
     s->asking = false;
+    if (s->ended) {
+        stream_free(s);
+        return;
+    }
     if (!ev && !s->begun && s->row.state == STK_RUN_NONE) {
         stk_err_set(&why, STK_E_NOT_FOUND, "no run %s", ex->param);
         stk_gw_answer_err(ex, err ? err : &why);
@@ -304,6 +308,10 @@ void stk_gw_run_events(stk_gw_exchange *ex)
     stk_err err;
     if (stk_gw_run_id_check(ex, &err) < 0 || first_offset(ex, &offset, &err) < 0) {
         stk_gw_answer_err(ex, &err);
+        return;
+    }
+    if (stk_str_eq(stk_http_head(ex->x)->method, STK_STR("HEAD"))) {
+        stk_gw_answer(ex, 200, "text/event-stream", "", (stk_str){NULL, 0});
         return;
     }
     stream *s = ex->waiting = stk_xcalloc(1, sizeof(*s));

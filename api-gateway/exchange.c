@@ -235,6 +235,10 @@ static void on_done(stk_http_x *x, bool gone, void *arg)
     stk_gw_exchange *ex = stk_http_data(x);
     if (!ex)
         return;
+    const stk_head *head = stk_http_head(x);
+    stk_log_debug(&(stk_who){.tenant = ex->caller.tenant}, "%.*s %.*s: %d%s %s", (int)head->method.n,
+                  head->method.p, (int)stk_min(stk_http_path(x).n, 200), stk_http_path(x).p, ex->status,
+                  gone ? " (client gone)" : "", ex->request_id);
     ex->x = NULL;
     ex->gw->open--;
     if (ex->interrupt)

@@ -18,8 +18,7 @@ typedef struct fetching {
 static void finish(fetching *f, const stk_event *ev, const stk_err *err)
 {
     stk_gw_exchange *ex STK_AUTO(stk_gw_leave) = f->ex;
-    if (!stk_gw_over(ex))
-        f->done(ex, ev, err, f->arg);
+    f->done(ex, ev, err, f->arg);
     stk_event_done(&f->ev);
     if (f->timer)
         stk_timer_free(f->timer);

@@ -4,7 +4,7 @@
 
 #include "api-gateway/exchange.h"
 
-/* ev NULL and err NULL: neither has it. Borrowed for the call. */
+/* ev NULL and err NULL: neither has it. Borrowed for the call. Called once, also when the gateway is over. */
 typedef void (*stk_gw_result_got)(stk_gw_exchange *ex, const stk_event *ev, const stk_err *err, void *arg);
 
 /* row may be NULL (state does not know the run); only its `result` is looked at, and copied. The store learns

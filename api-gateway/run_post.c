@@ -122,6 +122,8 @@ static void answer_finished(stk_gw_exchange *ex, const stk_event *ev)
 static void on_result(stk_gw_exchange *ex, const stk_event *ev, const stk_err *err, void *arg)
 {
     posting *p = arg;
+    if (stk_gw_over(ex))
+        return;
     if (ev)
         answer_finished(ex, ev);
     else

@@ -101,6 +101,8 @@ static void on_result(stk_gw_exchange *ex, const stk_event *ev, const stk_err *e
     stk_run_row old;
     const stk_run_row *row = ex->work;
     stk_jw w;
+    if (stk_gw_over(ex))
+        return;
     if (!row && err) {
         stk_gw_answer_err(ex, err);
         return;
