@@ -2,10 +2,15 @@
 #include "proto/base/id.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
+
+#define LOCK_TRIES    400 /* of a dead holder's lock: 2 s */
+#define LOCK_PAUSE_NS 5000000L
 
 int stk_fd_write_all(int fd, const void *p, size_t n, stk_err *err)
 {
@@ -185,13 +190,30 @@ int stk_path(char *out, size_t size, stk_err *err, const char *fmt, ...)
     return 0;
 }
 
-static int lock_held(int fd, const char *path, stk_err *err)
+/* What the holder wrote into the file; 0 when that is no pid. */
+static pid_t lock_holder(int fd)
 {
-    char pid[16] = "";
-    ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
-    pid[n > 0 ? n : 0] = '\0';
-    pid[strspn(pid, "0123456789")] = '\0';
-    return stk_err_set(err, STK_E_CONFLICT, "%s is held by process %s", path, pid[0] ? pid : "(unknown)");
+    char text[16] = "";
+    uint64_t pid = 0;
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    size_t digits = n > 0 ? strspn(text, "0123456789") : 0;
+    return stk_str_u64(stk_str_n(text, digits), INT32_MAX, &pid) ? (pid_t)pid : 0;
+}
+
+/* A killed holder's child lets go of the lock only when it executes its program: a moment later. */
+static int lock_wait(int fd, const char *path, stk_err *err)
+{
+    for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; tries++) {
+        if (errno != EWOULDBLOCK)
+            return stk_err_errno(err, errno, "lock %s", path);
+        pid_t pid = lock_holder(fd);
+        bool dead = pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+        if (!dead || tries == LOCK_TRIES)
+            return pid > 0 ? stk_err_set(err, STK_E_CONFLICT, "%s is held by process %d", path, (int)pid)
+                           : stk_err_set(err, STK_E_CONFLICT, "%s is held by process (unknown)", path);
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
+    }
+    return 0;
 }
 
 int stk_lock_file(const char *path, int *ret_fd, stk_err *err)
@@ -199,8 +221,9 @@ int stk_lock_file(const char *path, int *ret_fd, stk_err *err)
     int fd STK_AUTO(stk_closep) = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return stk_err_errno(err, errno, "open %s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? lock_held(fd, path, err) : stk_err_errno(err, errno, "lock %s", path);
+    int rc = lock_wait(fd, path, err);
+    if (rc < 0)
+        return rc;
     char pid[16];
     int n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)

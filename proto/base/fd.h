@@ -26,8 +26,9 @@ int stk_rmtree(int dirfd, const char *name, stk_err *err) STK_MUST_USE;
 /* snprintf for paths that says when it was cut: 0 or -STK_E_LIMIT. */
 int stk_path(char *out, size_t size, stk_err *err, const char *fmt, ...) STK_PRINTF(4, 5) STK_MUST_USE;
 
-/* Lock file: opens (creating 0600) and takes an exclusive flock without waiting; writes our pid into it.
- * -STK_E_CONFLICT names the pid that holds it. The descriptor holds the lock. */
+/* Lock file: opens (creating 0600) and takes an exclusive flock; writes our pid into it. Waits only for a
+ * holder that is dead, 2 s at most. -STK_E_CONFLICT names the pid that holds it. The descriptor holds the
+ * lock. */
 int stk_lock_file(const char *path, int *ret_fd, stk_err *err) STK_MUST_USE;
 
 /* Unix or TCP listeners and dialling. addr: "unix:/path", "127.0.0.1:8080", "[::1]:8080". Numeric only.
