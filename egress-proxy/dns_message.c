@@ -203,7 +203,7 @@ stk_dns_verdict stk_dns_decode(const uint8_t *p, size_t n, uint16_t id, const ch
     memcpy(owner, name, strlen(name) + 1);
     for (int link = 0;; link++) {
         int found = next_link(p, n, at, count, owner, next, &ret->ttl);
-        if (found < 0 || link == STK_DNS_CHAIN_MAX)
+        if (found < 0 || (found && link == STK_DNS_CHAIN_MAX))
             return STK_DNS_MALFORMED;
         if (!found)
             break;
