@@ -1,8 +1,8 @@
 /* The file and its reader thread. */
 #include "proto/store/store_sqlite_impl.h"
-#include <time.h>
 
-#define APPLICATION_ID 0x73746b73 /* "stks" */
+#define APPLICATION_ID   0x73746b73 /* "stks" */
+#define WRITER_CACHE_KIB "32768"    /* the ends of four indexes, so that an insert does not read the file */
 
 static const char schema[] =
     "CREATE TABLE audit(partition INTEGER NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL UNIQUE, time "
@@ -35,39 +35,32 @@ stk_db_spec stk__store_db_spec(const char *path, const char *vfs, bool read_only
 static void *reader_main(void *arg)
 {
     stk_store_file *file = arg;
-    pthread_mutex_lock(&file->lock);
+    pthread_mutex_lock(&file->desk.lock);
     for (;;) {
-        while (!file->reads.head && !file->stop)
-            pthread_cond_wait(&file->read_wake, &file->lock);
-        stk_store_job *job = stk__store_list_pop(&file->reads);
+        while (!file->desk.reads.head && !file->desk.stop)
+            pthread_cond_wait(&file->desk.read_wake, &file->desk.lock);
+        stk_store_job *job = stk__store_list_pop(&file->desk.reads);
         if (!job)
             break;
         if (job->kind->long_one && (!job->store || job->store->closing))
             stk_err_set(&job->err, STK_E_CANCELLED, "the store was closed");
-        pthread_mutex_unlock(&file->lock);
-        bool over = job->kind->work(file, job);
-        pthread_mutex_lock(&file->lock);
+        pthread_mutex_unlock(&file->desk.lock);
+        bool over = job->kind->work(&file->desk, job);
+        pthread_mutex_lock(&file->desk.lock);
         if (over)
             stk__store_settle(job);
         else
-            stk__store_list_add(&file->reads, job);
+            stk__store_list_add(&file->desk.reads, job);
     }
-    pthread_mutex_unlock(&file->lock);
+    pthread_mutex_unlock(&file->desk.lock);
     return NULL;
-}
-
-static void cond_init(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
 }
 
 static int start(stk_store_file *file, stk_err *err)
 {
     int rc = stk_db_open(&file->db_spec, &file->writer.db, err);
+    if (rc == 0)
+        rc = stk_db_exec(file->writer.db, "PRAGMA cache_size = -" WRITER_CACHE_KIB, err);
     if (rc == 0)
         rc = stk_db_open(&file->db_spec, &file->read_db, err);
     if (rc == 0)
@@ -85,6 +78,22 @@ static int start(stk_store_file *file, stk_err *err)
     return sys ? stk_err_errno(err, sys, "start the store's threads") : 0;
 }
 
+static bool ready(const stk_store_desk *desk)
+{
+    return !STK_CONTAINER(desk, const stk_store_file, desk)->full;
+}
+
+static const stk_store_work work = {.query = stk__sqlite_query,
+                                    .result = stk__sqlite_result,
+                                    .offset = stk__sqlite_offset,
+                                    .verify = stk__sqlite_verify,
+                                    .ready = ready};
+
+int stk_store_sqlite_new(stk_store_file *file, stk_loop *loop, stk_store **ret, stk_err *err)
+{
+    return stk__store_handle_new(&file->desk, loop, ret, err);
+}
+
 int stk_store_file_open(const char *path, const char *vfs, stk_store_file **ret, stk_err *err)
 {
     stk_store_file *file = stk_xcalloc(1, sizeof(*file));
@@ -92,10 +101,7 @@ int stk_store_file_open(const char *path, const char *vfs, stk_store_file **ret,
     file->vfs = stk_xstrdup(vfs);
     file->db_spec = stk__store_db_spec(file->path, file->vfs, false);
     stk_buf_init(&file->writer.scratch, STK__STORE_ROW_MAX + STK_SHA256);
-    pthread_mutex_init(&file->lock, NULL);
-    cond_init(&file->write_wake);
-    cond_init(&file->read_wake);
-    cond_init(&file->settled);
+    stk__store_desk_init(&file->desk, &work);
     int rc = start(file, err);
     if (rc < 0) {
         stk_store_file_close(file);
@@ -107,11 +113,7 @@ int stk_store_file_open(const char *path, const char *vfs, stk_store_file **ret,
 
 void stk_store_file_close(stk_store_file *file)
 {
-    pthread_mutex_lock(&file->lock);
-    file->stop = true;
-    pthread_cond_signal(&file->write_wake);
-    pthread_cond_signal(&file->read_wake);
-    pthread_mutex_unlock(&file->lock);
+    stk__store_desk_stop(&file->desk);
     if (file->writer.started)
         pthread_join(file->writer.thread, NULL);
     if (file->reading)
@@ -120,10 +122,7 @@ void stk_store_file_close(stk_store_file *file)
     stk_db_close(file->read_db);
     stk_db_close(file->writer.db);
     stk_buf_done(&file->writer.scratch);
-    pthread_cond_destroy(&file->write_wake);
-    pthread_cond_destroy(&file->read_wake);
-    pthread_cond_destroy(&file->settled);
-    pthread_mutex_destroy(&file->lock);
+    stk__store_desk_done(&file->desk);
     free(file->path);
     free(file->vfs);
     free(file);

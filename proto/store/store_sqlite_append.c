@@ -1,137 +1,7 @@
-/* Appending: batches are encoded on the caller's thread; the writer thread takes all that wait and commits
- * them together. */
+/* The writer thread: takes all batches that wait and commits them together. */
 #include "proto/base/fail.h"
 #include "proto/store/store_sqlite_impl.h"
 #include <time.h>
-
-#define GROUP_BYTES ((size_t)32 << 20)
-
-typedef struct entry {
-    size_t at, n;         /* canonical bytes in job->bytes */
-    char id[STK_ID_SIZE]; /* of an event: the assignment */
-    char tenant[STK_TENANT_MAX], agent[STK_AGENT_MAX], run[STK_ID_SIZE];
-    char action[40]; /* of an event: its kind */
-    int64_t ms;
-    bool late;
-} entry;
-
-typedef struct append_job {
-    stk_store_job base;
-    char *topic;
-    int32_t partition;
-    int64_t from, to;
-    entry *rows, *events;
-    size_t nrows, nevents;
-    stk_buf bytes;
-    int64_t offset;
-    size_t stored, bad;
-} append_job;
-
-static append_job *append_of(stk_store_job *job)
-{
-    return STK_CONTAINER(job, append_job, base);
-}
-
-static void append_tell(stk_store_job *base)
-{
-    append_job *job = append_of(base);
-    bool ok = base->err.code == STK_OK;
-    base->tell.done(ok ? NULL : &base->err, job->offset, ok ? job->stored : 0, job->bad, base->arg);
-}
-
-static void append_done(stk_store_job *base)
-{
-    append_job *job = append_of(base);
-    free(job->topic);
-    free(job->rows);
-    free(job->events);
-    stk_buf_done(&job->bytes);
-}
-
-static const stk_store_kind append_kind = {
-    .size = sizeof(append_job), .writes = true, .tell = append_tell, .done = append_done};
-
-/* Free-form parts are written as they are: what could not be read again must not get into a chain. */
-static bool readable(append_job *job, entry *e)
-{
-    e->n = job->bytes.n - e->at;
-    if (e->n > STK_RECORD_MAX) {
-        stk_err_set(&job->base.err, STK_E_FIELD, "%zu bytes, at most %d", e->n, STK_RECORD_MAX);
-        return false;
-    }
-    stk_json *doc = NULL;
-    bool ok = stk_json_parse(stk_str_n(job->bytes.p + e->at, e->n), NULL, &doc, &job->base.err) == 0;
-    stk_json_free(doc);
-    return ok;
-}
-
-static void encode_row(append_job *job, const stk_audit_row *row, entry *e)
-{
-    e->at = job->bytes.n;
-    if (stk_audit_encode(row, &job->bytes, &job->base.err) < 0 || !readable(job, e))
-        return;
-    memcpy(e->id, row->id, sizeof(e->id));
-    memcpy(e->tenant, row->tenant, sizeof(e->tenant));
-    memcpy(e->agent, row->agent, sizeof(e->agent));
-    memcpy(e->run, row->run, sizeof(e->run));
-    memcpy(e->action, row->action, sizeof(e->action));
-    e->ms = row->time.ns / 1000000;
-}
-
-static void encode_event(append_job *job, const stk_event *ev, entry *e)
-{
-    e->at = job->bytes.n;
-    if (stk_event_encode(ev, &job->bytes, &job->base.err) < 0 || !readable(job, e))
-        return;
-    memcpy(e->id, ev->assignment, sizeof(e->id));
-    memcpy(e->tenant, ev->tenant, sizeof(e->tenant));
-    memcpy(e->run, ev->run, sizeof(e->run));
-    memcpy(e->action, ev->kind, sizeof(ev->kind));
-    e->late = ev->late;
-}
-
-/* What can't be encoded can never be stored: the caller learns which one. */
-static void encode(append_job *job, const stk_store_batch *batch)
-{
-    stk_err *err = &job->base.err;
-    for (size_t i = 0; i < batch->nrows && !err->code; i++) {
-        job->bad = i;
-        encode_row(job, &batch->rows[i], &job->rows[i]);
-    }
-    for (size_t i = 0; i < batch->nevents && !err->code; i++) {
-        job->bad = batch->nrows + i;
-        encode_event(job, &batch->events[i], &job->events[i]);
-    }
-    if (err->code)
-        err->code = STK_E_FIELD;
-    else
-        job->bad = 0;
-}
-
-void stk__store_append(stk_store *store, const stk_store_batch *batch, stk_store_done done, void *arg)
-{
-    append_job *job = stk__store_job_new(store, &append_kind, arg);
-    job->base.tell.done = done;
-    job->topic = stk_xstrdup(batch->topic);
-    job->partition = batch->partition;
-    job->from = batch->from;
-    job->to = batch->to;
-    job->nrows = batch->nrows;
-    job->nevents = batch->nevents;
-    job->rows = stk_xcalloc(batch->nrows, sizeof(*job->rows));
-    job->events = stk_xcalloc(batch->nevents, sizeof(*job->events));
-    stk_buf_init(&job->bytes, STK__STORE_ROW_MAX * (batch->nrows + batch->nevents + 1));
-    if (batch->from < 0 || batch->to < batch->from)
-        stk_err_set(&job->base.err, STK_E_USAGE, "a batch of offsets %lld to %lld", (long long)batch->from,
-                    (long long)batch->to);
-    else
-        encode(job, batch);
-    job->base.bytes = job->bytes.n + (batch->nrows + batch->nevents) * sizeof(entry);
-    stk__store_job_submit(&job->base);
-}
-
-/* --- the writer thread
- * ---------------------------------------------------------------------------------------------- */
 
 int stk__store_writer_prepare(stk_store_file *file, stk_err *err)
 {
@@ -163,7 +33,7 @@ int stk__store_writer_prepare(stk_store_file *file, stk_err *err)
     return rc;
 }
 
-static int read_offset(stk_store_writer *w, const append_job *job, int64_t *ret, stk_err *err)
+static int read_offset(stk_store_writer *w, const stk_append_job *job, int64_t *ret, stk_err *err)
 {
     *ret = 0;
     stk_db_bind_text(w->offset, 1, job->topic);
@@ -194,10 +64,11 @@ static int read_head(stk_store_writer *w, int32_t partition, stk_chain *chain, s
     return rc;
 }
 
-static int write_row(stk_store_writer *w, append_job *job, const entry *e, stk_chain *chain, stk_err *err)
+static int write_row(stk_store_writer *w, stk_append_job *job, const stk_store_entry *e, stk_chain *chain,
+                     stk_err *err)
 {
     uint8_t hash[STK_SHA256];
-    stk_str row = stk_str_n(job->bytes.p + e->at, e->n);
+    stk_str row = stk__entry_bytes(job, e);
     if (stk_chain_next(chain, row, &w->scratch, hash) < 0)
         return stk_err_set(err, STK_E_LIMIT, "a row of %zu bytes", row.n);
     sqlite3_bind_int(w->row, 1, job->partition);
@@ -218,20 +89,21 @@ static int write_row(stk_store_writer *w, append_job *job, const entry *e, stk_c
     return rc;
 }
 
-static int keep_late(stk_store_writer *w, append_job *job, const entry *e, bool pending, stk_err *err)
+static int keep_late(stk_store_writer *w, stk_append_job *job, const stk_store_entry *e, bool pending,
+                     stk_err *err)
 {
     stk_db_bind_text(w->late, 1, e->run);
     stk_db_bind_text(w->late, 2, e->id);
     stk_db_bind_text(w->late, 3, e->action);
     sqlite3_bind_int(w->late, 4, pending);
-    stk_db_bind_blob(w->late, 5, stk_str_n(job->bytes.p + e->at, e->n));
+    stk_db_bind_blob(w->late, 5, stk__entry_bytes(job, e));
     int rc = stk_db_run(w->late, err);
     job->stored += rc == 0 && sqlite3_changes(w->db) == 1;
     return rc;
 }
 
 /* 1: the run has a result, *ret_same = from this assignment. 0: none yet. */
-static int has_winner(stk_store_writer *w, const entry *e, bool *ret_same, stk_err *err)
+static int has_winner(stk_store_writer *w, const stk_store_entry *e, bool *ret_same, stk_err *err)
 {
     stk_db_bind_text(w->winner, 1, e->run);
     int rc = stk_db_step(w->winner, err);
@@ -241,7 +113,7 @@ static int has_winner(stk_store_writer *w, const entry *e, bool *ret_same, stk_e
     return rc;
 }
 
-static int settle_evidence(stk_store_writer *w, const entry *e, stk_err *err)
+static int settle_evidence(stk_store_writer *w, const stk_store_entry *e, stk_err *err)
 {
     stk_db_bind_text(w->settle_won, 1, e->run);
     stk_db_bind_text(w->settle_won, 2, e->id);
@@ -251,7 +123,7 @@ static int settle_evidence(stk_store_writer *w, const entry *e, stk_err *err)
 }
 
 /* `finished` is the result, once; evidence waits for it and becomes late when another assignment won. */
-static int write_event(stk_store_writer *w, append_job *job, const entry *e, stk_err *err)
+static int write_event(stk_store_writer *w, stk_append_job *job, const stk_store_entry *e, stk_err *err)
 {
     bool same = false;
     int won = has_winner(w, e, &same, err);
@@ -266,13 +138,13 @@ static int write_event(stk_store_writer *w, append_job *job, const entry *e, stk
     stk_db_bind_text(w->result, 1, e->run);
     stk_db_bind_text(w->result, 2, e->tenant);
     stk_db_bind_text(w->result, 3, e->id);
-    stk_db_bind_blob(w->result, 4, stk_str_n(job->bytes.p + e->at, e->n));
+    stk_db_bind_blob(w->result, 4, stk__entry_bytes(job, e));
     int rc = stk_db_run(w->result, err);
     job->stored += rc == 0;
     return rc < 0 ? rc : settle_evidence(w, e, err);
 }
 
-static int advance(stk_store_writer *w, const append_job *job, stk_err *err)
+static int advance(stk_store_writer *w, const stk_append_job *job, stk_err *err)
 {
     stk_db_bind_text(w->advance, 1, job->topic);
     sqlite3_bind_int(w->advance, 2, job->partition);
@@ -281,15 +153,14 @@ static int advance(stk_store_writer *w, const append_job *job, stk_err *err)
 }
 
 /* A batch that comes second (STALE) fails alone; nothing of it was written. */
-static int write_batch(stk_store_writer *w, append_job *job, stk_err *err)
+static int write_batch(stk_store_writer *w, stk_append_job *job, stk_err *err)
 {
     job->stored = 0;
     int rc = read_offset(w, job, &job->offset, err);
     if (rc < 0)
         return rc;
     if (job->offset != job->from) {
-        stk_err_set(&job->base.err, STK_E_STALE, "%s/%d is at offset %lld, not %lld", job->topic,
-                    job->partition, (long long)job->offset, (long long)job->from);
+        stk__append_stale(job, job->offset);
         return 0;
     }
     stk_chain chain;
@@ -310,7 +181,7 @@ static void write_group(stk_store_file *file, stk_store_list *group, bool probe,
     stk_store_writer *w = &file->writer;
     int rc = stk_db_run(w->begin, err);
     for (stk_store_job *job = group->head; rc == 0 && job; job = job->next)
-        rc = write_batch(w, append_of(job), err);
+        rc = write_batch(w, stk__append_of(job), err);
     if (rc == 0 && probe)
         rc = stk_db_run(w->probe, err);
     if (rc == 0)
@@ -325,46 +196,34 @@ static void write_group(stk_store_file *file, stk_store_list *group, bool probe,
     stk_db_checkpointer_assist(file->checkpointer);
 }
 
-static stk_store_list take_group(stk_store_file *file)
-{
-    stk_store_list group = {0};
-    size_t bytes = 0;
-    while (file->writes.head && bytes < GROUP_BYTES) {
-        stk_store_job *job = stk__store_list_pop(&file->writes);
-        bytes += job->bytes;
-        stk__store_list_add(&group, job);
-    }
-    return group;
-}
-
 /* False: the file closes and nothing is left. While the disk is full it tries once a second by itself. */
 static bool wait_for_work(stk_store_file *file)
 {
-    while (!file->writes.head && !file->stop) {
+    while (!file->desk.writes.head && !file->desk.stop) {
         if (!file->full) {
-            pthread_cond_wait(&file->write_wake, &file->lock);
+            pthread_cond_wait(&file->desk.write_wake, &file->desk.lock);
             continue;
         }
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec++;
-        if (pthread_cond_timedwait(&file->write_wake, &file->lock, &until) != 0)
+        if (pthread_cond_timedwait(&file->desk.write_wake, &file->desk.lock, &until) != 0)
             return true;
     }
-    return file->writes.head != NULL;
+    return file->desk.writes.head != NULL;
 }
 
 void *stk__store_writer_main(void *arg)
 {
     stk_store_file *file = arg;
-    pthread_mutex_lock(&file->lock);
+    pthread_mutex_lock(&file->desk.lock);
     while (wait_for_work(file)) {
-        stk_store_list group = take_group(file);
+        stk_store_list group = stk__store_take_group(&file->desk);
         bool probe = !group.head;
         stk_err err = {0};
-        pthread_mutex_unlock(&file->lock);
+        pthread_mutex_unlock(&file->desk.lock);
         write_group(file, &group, probe, &err);
-        pthread_mutex_lock(&file->lock);
+        pthread_mutex_lock(&file->desk.lock);
         file->full = err.code == STK_E_NO_SPACE;
         for (stk_store_job *job; (job = stk__store_list_pop(&group));) {
             if (err.code)
@@ -372,6 +231,6 @@ void *stk__store_writer_main(void *arg)
             stk__store_settle(job);
         }
     }
-    pthread_mutex_unlock(&file->lock);
+    pthread_mutex_unlock(&file->desk.lock);
     return NULL;
 }

@@ -1,11 +1,13 @@
 /* A handle: jobs out to the threads, completed jobs back to the loop, closing. */
-#include "proto/store/store_sqlite_impl.h"
+#include "proto/store/ask.h"
+#include "proto/store/batch.h"
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
 #define WAITING_MAX   10000
 #define WAITING_BYTES ((size_t)128 << 20)
+#define GROUP_BYTES   ((size_t)32 << 20)
 #define CLOSE_WAIT    5 /* seconds */
 #define CLOSE_ROUNDS  100
 
@@ -48,14 +50,26 @@ void stk__store_job_free(stk_store_job *job)
     free(job);
 }
 
+stk_store_list stk__store_take_group(stk_store_desk *desk)
+{
+    stk_store_list group = {0};
+    size_t bytes = 0;
+    while (desk->writes.head && bytes < GROUP_BYTES) {
+        stk_store_job *job = stk__store_list_pop(&desk->writes);
+        bytes += job->bytes;
+        stk__store_list_add(&group, job);
+    }
+    return group;
+}
+
 static void link_job(stk_store_job *job)
 {
     job->older = job->store->jobs;
     if (job->older)
         job->older->newer = job;
     job->store->jobs = job;
-    job->store->file->waiting++;
-    job->store->file->waiting_bytes += job->bytes;
+    job->store->desk->waiting++;
+    job->store->desk->waiting_bytes += job->bytes;
 }
 
 static void unlink_job(stk_store_job *job)
@@ -66,8 +80,8 @@ static void unlink_job(stk_store_job *job)
         job->store->jobs = job->older;
     if (job->older)
         job->older->newer = job->newer;
-    job->store->file->waiting--;
-    job->store->file->waiting_bytes -= job->bytes;
+    job->store->desk->waiting--;
+    job->store->desk->waiting_bytes -= job->bytes;
 }
 
 void stk__store_settle(stk_store_job *job)
@@ -83,37 +97,37 @@ void stk__store_settle(stk_store_job *job)
         h->signaled = true;
         eventfd_write(h->wake_fd, 1);
     }
-    pthread_cond_broadcast(&h->file->settled);
+    pthread_cond_broadcast(&h->desk->settled);
 }
 
 void stk__store_job_submit(stk_store_job *job)
 {
-    stk_store_file *file = job->store->file;
-    pthread_mutex_lock(&file->lock);
+    stk_store_desk *desk = job->store->desk;
+    pthread_mutex_lock(&desk->lock);
     link_job(job);
     if (!job->err.code && job->store->closing)
         stk_err_set(&job->err, STK_E_UNAVAILABLE, "the store is closing");
-    if (!job->err.code && (file->waiting > WAITING_MAX || file->waiting_bytes > WAITING_BYTES))
-        stk_err_set(&job->err, STK_E_BUSY, "%zu requests wait for the store", file->waiting);
+    if (!job->err.code && (desk->waiting > WAITING_MAX || desk->waiting_bytes > WAITING_BYTES))
+        stk_err_set(&job->err, STK_E_BUSY, "%zu requests wait for the store", desk->waiting);
     if (job->err.code) {
         stk__store_settle(job);
     } else if (job->kind->writes) {
-        stk__store_list_add(&file->writes, job);
-        pthread_cond_signal(&file->write_wake);
+        stk__store_list_add(&desk->writes, job);
+        pthread_cond_signal(&desk->write_wake);
     } else {
-        stk__store_list_add(&file->reads, job);
-        pthread_cond_signal(&file->read_wake);
+        stk__store_list_add(&desk->reads, job);
+        pthread_cond_signal(&desk->read_wake);
     }
-    pthread_mutex_unlock(&file->lock);
+    pthread_mutex_unlock(&desk->lock);
 }
 
 static void complete(stk_store_handle *h)
 {
-    pthread_mutex_lock(&h->file->lock);
+    pthread_mutex_lock(&h->desk->lock);
     h->signaled = false;
     for (stk_store_job *job; (job = stk__store_list_pop(&h->completed));)
         stk__store_list_add(&h->ready, job);
-    pthread_mutex_unlock(&h->file->lock);
+    pthread_mutex_unlock(&h->desk->lock);
     for (stk_store_job *job; (job = stk__store_list_pop(&h->ready));) {
         job->kind->tell(job);
         stk__store_job_free(job);
@@ -149,8 +163,8 @@ static void abandon(stk_store_handle *h)
         stub->arg = job->arg;
         stk_err_set(&stub->err, STK_E_UNAVAILABLE, "the store was closed before it answered");
         stk__store_list_add(&h->completed, stub);
-        h->file->waiting--;
-        h->file->waiting_bytes -= job->bytes;
+        h->desk->waiting--;
+        h->desk->waiting_bytes -= job->bytes;
         job->store = NULL;
     }
     h->jobs = NULL;
@@ -163,24 +177,24 @@ static void wait_for_jobs(stk_store_handle *h)
     until.tv_sec += CLOSE_WAIT;
     int rc = 0;
     while (h->jobs && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&h->file->settled, &h->file->lock, &until);
+        rc = pthread_cond_timedwait(&h->desk->settled, &h->desk->lock, &until);
 }
 
 static void close_store(stk_store *store)
 {
     stk_store_handle *h = handle_of(store);
-    stk_store_file *file = h->file;
+    stk_store_desk *desk = h->desk;
     bool inside = h->running;
     h->running = true;
-    pthread_mutex_lock(&file->lock);
+    pthread_mutex_lock(&desk->lock);
     h->closing = true;
     wait_for_jobs(h);
     abandon(h);
-    stk_store_handle **at = &file->handles;
+    stk_store_handle **at = &desk->handles;
     while (*at != h)
         at = &(*at)->next;
     *at = h->next;
-    pthread_mutex_unlock(&file->lock);
+    pthread_mutex_unlock(&desk->lock);
     for (int round = 0; round < CLOSE_ROUNDS && (round == 0 || h->completed.head); round++)
         complete(h);
     for (stk_store_job *job; (job = stk__store_list_pop(&h->completed));)
@@ -192,29 +206,29 @@ static void close_store(stk_store *store)
 
 static bool ready(const stk_store *store)
 {
-    stk_store_file *file = STK_CONTAINER(store, const stk_store_handle, base)->file;
-    pthread_mutex_lock(&file->lock);
-    bool ok = !file->full && !file->stop;
-    pthread_mutex_unlock(&file->lock);
+    stk_store_desk *desk = STK_CONTAINER(store, const stk_store_handle, base)->desk;
+    pthread_mutex_lock(&desk->lock);
+    bool ok = !desk->stop && desk->work->ready(desk);
+    pthread_mutex_unlock(&desk->lock);
     return ok;
 }
 
-const stk_store_ops stk__store_ops = {.append = stk__store_append,
-                                      .offset = stk__store_offset,
-                                      .query = stk__store_query,
-                                      .result = stk__store_result,
-                                      .verify = stk__store_verify,
-                                      .ready = ready,
-                                      .close = close_store};
+static const stk_store_ops ops = {.append = stk__store_append,
+                                  .offset = stk__store_offset,
+                                  .query = stk__store_query,
+                                  .result = stk__store_result,
+                                  .verify = stk__store_verify,
+                                  .ready = ready,
+                                  .close = close_store};
 
-int stk_store_sqlite_new(stk_store_file *file, stk_loop *loop, stk_store **ret, stk_err *err)
+int stk__store_handle_new(stk_store_desk *desk, stk_loop *loop, stk_store **ret, stk_err *err)
 {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
         return stk_err_errno(err, errno, "eventfd");
     stk_store_handle *h = stk_xcalloc(1, sizeof(*h));
-    h->base.ops = &stk__store_ops;
-    h->file = file;
+    h->base.ops = &ops;
+    h->desk = desk;
     h->wake_fd = fd;
     h->wake = event_new(stk_loop_base(loop), fd, EV_READ | EV_PERSIST, on_wake, h);
     if (!h->wake || event_add(h->wake, NULL) < 0) {
@@ -224,10 +238,45 @@ int stk_store_sqlite_new(stk_store_file *file, stk_loop *loop, stk_store **ret, 
         free(h);
         return stk_err_set(err, STK_E_SYSTEM, "watch the store's eventfd");
     }
-    pthread_mutex_lock(&file->lock);
-    h->next = file->handles;
-    file->handles = h;
-    pthread_mutex_unlock(&file->lock);
+    pthread_mutex_lock(&desk->lock);
+    h->next = desk->handles;
+    desk->handles = h;
+    pthread_mutex_unlock(&desk->lock);
     *ret = &h->base;
     return 0;
+}
+
+static void cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void stk__store_desk_init(stk_store_desk *desk, const stk_store_work *work)
+{
+    *desk = (stk_store_desk){.work = work};
+    pthread_mutex_init(&desk->lock, NULL);
+    cond_init(&desk->write_wake);
+    cond_init(&desk->read_wake);
+    cond_init(&desk->settled);
+}
+
+void stk__store_desk_stop(stk_store_desk *desk)
+{
+    pthread_mutex_lock(&desk->lock);
+    desk->stop = true;
+    pthread_cond_signal(&desk->write_wake);
+    pthread_cond_signal(&desk->read_wake);
+    pthread_mutex_unlock(&desk->lock);
+}
+
+void stk__store_desk_done(stk_store_desk *desk)
+{
+    pthread_cond_destroy(&desk->write_wake);
+    pthread_cond_destroy(&desk->read_wake);
+    pthread_cond_destroy(&desk->settled);
+    pthread_mutex_destroy(&desk->lock);
 }
