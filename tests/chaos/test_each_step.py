@@ -7,7 +7,7 @@ import pytest
 from harness.paths import ROOT
 from harness.wait import until
 
-CONFIGURATION = ("bus.", "store.")  # hit by everything, the first hits are those of the start
+ENDED_IN_THE_QUEUE = "scheduler.ended"  # reached only by a run that the scheduler itself ends
 
 
 def failpoints():
@@ -33,7 +33,7 @@ def prepared(fresh):
 
 
 @pytest.mark.parametrize("hit", [1, 2])
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", [point for point in POINTS if point != ENDED_IN_THE_QUEUE])
 def test_killed_at_a_step(fresh, tmp_path, point, hit):
     up = prepared(fresh)
     log = tmp_path / "hits"
@@ -62,3 +62,29 @@ def finished_quietly(up, run):
         return evidence.ended(up, run)
     except OSError:
         return None
+
+
+def test_killed_while_a_run_expires_in_the_queue(fresh):
+    up = prepared(fresh)
+    up.start(STK_FAILPOINTS=f"{ENDED_IN_THE_QUEUE}=kill")
+    run = up.api.submit(evidence.AGENT, ["true"], deadline_seconds=0.001)
+    assert until(lambda: up.process.poll(), 20, "it was killed") == -9
+    up.start()
+    assert until(lambda: evidence.ended(up, run), 20, "ended")["reason"] == "expired"
+    assert not up.api.audit(f"?run={run}&action=agent_sandbox.launch")
+    evidence.nothing_is_left(up)
+
+
+@pytest.mark.parametrize("point", ["worker.before_launch", "worker.after_launch", "worker.before_execute", "worker.after_finish"])
+def test_a_failing_step_neither_loses_nor_repeats_a_run(fresh, point):
+    """The second hit fails: one attempt goes wrong, the run ends all the same."""
+    up = prepared(fresh)
+    up.start(STK_FAILPOINTS=f"{point}=error@2")
+    runs = [until(lambda key=key: evidence.submit(up, key, 0), 20, "accepted") for key in "abc"]
+    rows = [until(lambda run=run: evidence.ended(up, run), 40, lambda run=run: f"{run} ends; {up.log()[-1500:]}") for run in runs]
+    assert {row["reason"] for row in rows} <= {"exited", "worker_lost", "sandbox_failed"}
+    assert sum(row["reason"] == "exited" for row in rows) >= 2, rows
+    assert not up.verify().returncode
+    launches, teardowns = ([row["assignment"] for row in up.api.audit(f"?action=agent_sandbox.{kind}")] for kind in ("launch", "teardown"))
+    assert sorted(launches) == sorted(teardowns)
+    evidence.nothing_is_left(up)
