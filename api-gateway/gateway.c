@@ -7,6 +7,7 @@
 
 #define BACKLOG     512
 #define FIRST_READ  stk_sec(10)
+#define LAST_TURNS  stk_sec(5)
 #define SWEEP_EVERY stk_sec(1)
 #define SWEEP_OLDER stk_sec(5)
 #define SWEEP_HOLD  stk_sec(30)
@@ -82,14 +83,25 @@ static void on_tick(void *arg)
     stk_timer_set(*timer, stk_ms(50));
 }
 
-/* Whether a token exists is on stk.config, so the loop runs until that was read. */
-static void read_first(stk_gateway *gw)
+/* Runs the loop while the gateway is being made, which is before its owner runs it. */
+static void turn_until(stk_gateway *gw, bool (*done)(const stk_gateway *gw), stk_span most)
 {
-    stk_mono end = stk_mono_add(stk_mono_now(), FIRST_READ);
+    stk_mono end = stk_mono_add(stk_mono_now(), most);
     stk_timer *timer STK_AUTO(stk_timer_freep) = stk_timer_new(gw->spec.loop, on_tick, &timer);
     on_tick(&timer);
-    while (!stk_gw_view_ready(gw->view) && stk_mono_before(stk_mono_now(), end))
+    while (!done(gw) && stk_mono_before(stk_mono_now(), end))
         event_base_loop(stk_loop_base(gw->spec.loop), EVLOOP_ONCE);
+}
+
+static bool config_read(const stk_gateway *gw)
+{
+    return stk_gw_view_ready(gw->view);
+}
+
+/* State must not be closed by our owner while it still works for us. */
+static bool nothing_told(const stk_gateway *gw)
+{
+    return gw->telling == 0;
 }
 
 static int check_auth(stk_gateway *gw, stk_err *err)
@@ -105,7 +117,7 @@ static int check_auth(stk_gateway *gw, stk_err *err)
         return -(int)err->code;
     if (gw->bootstrap.n)
         return 0;
-    read_first(gw);
+    turn_until(gw, config_read, FIRST_READ); /* whether a token exists is on stk.config */
     if (stk_gw_view_ready(gw->view) && !stk_gw_view_has_tokens(gw->view))
         return stk_err_set(err, STK_E_CONFIG,
                            "no token is configured: make one (`stockade token create`), or say auth: none%s",
@@ -154,6 +166,7 @@ int stk_gateway_new(const stk_gateway_spec *spec, stk_gateway **ret, stk_err *er
     if (rc == 0)
         rc = open_listener(gw, err);
     if (rc < 0) {
+        turn_until(gw, nothing_told, LAST_TURNS);
         stk_gateway_free(gw);
         return rc;
     }

@@ -39,13 +39,18 @@ static void answer_plan(stk_gw_exchange *ex, const stk_run_row *row)
     stk_gw_answer(ex, 200, "application/json", "", text);
 }
 
+static stk_span limit_of(const stk_gateway *gw)
+{
+    return gw->spec.wait_most.ns < LIMIT.ns ? gw->spec.wait_most : LIMIT;
+}
+
 static void on_waited(stk_gw_exchange *ex, const stk_run_row *row, stk_run_state seen, void *arg)
 {
     stk_err err = {0};
     if (!row) {
         stk_err_set(&err, STK_E_TIMEOUT,
-                    "no worker answered within %d seconds: is one running? (GET /v1/workers)",
-                    (int)stk_span_sec(LIMIT));
+                    "no worker answered within %g seconds: is one running? (GET /v1/workers)",
+                    stk_span_sec(limit_of(ex->gw)));
         stk_gw_answer_err(ex, &err);
     } else if (stk_reason_parse(row->reason) == STK_REASON_EXITED && row->result.set) {
         answer_plan(ex, row);
@@ -56,7 +61,7 @@ static void on_waited(stk_gw_exchange *ex, const stk_run_row *row, stk_run_state
 
 static void on_submitted(stk_gw_exchange *ex, const char *run, stk_run_state state, void *arg)
 {
-    stk_gw_wait(ex, run, LIMIT, on_waited, NULL);
+    stk_gw_wait(ex, run, limit_of(ex->gw), on_waited, NULL);
 }
 
 void stk_gw_plan(stk_gw_exchange *ex)
@@ -70,7 +75,7 @@ void stk_gw_plan(stk_gw_exchange *ex)
         return;
     }
     req.submitted = now;
-    req.deadline = stk_wall_add(now, LIMIT);
+    req.deadline = stk_wall_add(now, limit_of(ex->gw));
     req.config_version = stk_gw_view_version(ex->gw->view, ex->caller.tenant, STK_CONF_AGENT_SANDBOX);
     stk_gw_submit(ex, &req, &secret, on_submitted, NULL);
 }

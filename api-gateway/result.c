@@ -85,13 +85,13 @@ void stk_gw_result_write(stk_gw_exchange *ex, const stk_event *ev, stk_jw *w)
 {
     stk_result_secret secret = {0};
     stk_err err;
-    bool opened = false;
+    bool opened = !ev->secret.set && is_whole(ev); /* nothing was written: empty tails are the truth */
     if (ev->secret.set) {
         opened = stk_event_open(ev, ex->gw->spec.ring, &secret, &err) == 0;
         if (!opened)
             stk_log_err(STK_LOG_ERROR, &(stk_who){.run = ev->run, .tenant = ev->tenant}, &err,
                         "the output can't be opened");
     }
-    stk_event_write_api(w, ev, opened || !ev->secret.set ? &secret : NULL);
+    stk_event_write_api(w, ev, opened ? &secret : NULL);
     stk_result_secret_done(&secret);
 }

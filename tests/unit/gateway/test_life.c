@@ -30,6 +30,17 @@ static void no_token_means_no_start(void **state)
     refused(f, "nowhere");
 }
 
+static void a_refused_start_leaves_nothing_behind(void **state)
+{
+    fx *f = *state;
+    fx_start(f);
+    fx_enable(f);
+    fx_expect(f, 200, "PUT", ORG, "", "{}");
+    fx_stop(f);
+    f->spec.auth_none = false;
+    assert_int_equal(refused(f, "no token is configured"), -STK_E_CONFIG);
+}
+
 static void an_address_in_use_is_named(void **state)
 {
     fx *f = *state;
@@ -132,6 +143,7 @@ int main(void)
 #define L(name) cmocka_unit_test_setup_teardown(name, fresh, teardown)
     const struct CMUnitTest tests[] = {
         L(no_token_means_no_start),
+        L(a_refused_start_leaves_nothing_behind),
         L(an_address_in_use_is_named),
         L(a_unix_socket_serves_as_well),
         L(who_waits_is_answered_before_the_end),

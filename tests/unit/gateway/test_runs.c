@@ -279,6 +279,71 @@ static void a_plan_travels_the_bus_and_works_while_the_feature_is_off(void **sta
                         "/cwd");
 }
 
+static void a_plan_nobody_answers_times_out(void **state)
+{
+    fx *f = *state;
+    fx_stop(f);
+    f->spec.wait_most = stk_ms(200);
+    fx_start(f);
+    reply *r = fx_expect(f, 504, "POST", PLAN, "", BODY);
+    assert_string_equal(reply_text(r, "code"), "timeout");
+}
+
+static void on_appended(const stk_err *err, int64_t offset, size_t stored, size_t bad, void *arg)
+{
+    assert_null(err);
+    *(bool *)arg = true;
+}
+
+/* A run that ended long ago under that key: only the store has it. */
+static void store_old_run(fx *f, int64_t n, const char *key, char run[STK_ID_SIZE])
+{
+    const stk_str parts[] = {STK_STR("default"), stk_str_of(key)};
+    uint8_t hash[STK_SHA256];
+    bool done = false;
+    stk_err err;
+    stk_event ev = {.v = STK_MESSAGE_VERSION,
+                    .kind = "finished",
+                    .tenant = "default",
+                    .agent = "helper",
+                    .reason = "exited",
+                    .exit_code = 9,
+                    .submitted = {1},
+                    .finished = {2},
+                    .stdout_bytes = 4};
+    stk_result_secret secret = {0};
+    stk_store_batch batch = {.topic = STK_TOPIC_EVENTS, .from = n, .to = n + 1, .events = &ev, .nevents = 1};
+    stk_sha256_parts(parts, 2, hash);
+    stk_id_from("run", hash, ev.run);
+    memcpy(run, ev.run, STK_ID_SIZE);
+    stk_bytes_set(&secret.stdout_data, STK_STR("old\n"));
+    assert_int_equal(stk_event_seal(&ev, &secret, f->ring, &err), 0);
+    stk_store_append(f->store, &batch, on_appended, &done);
+    fx_until(f, done);
+    stk_event_done(&ev);
+    stk_result_secret_done(&secret);
+}
+
+static void a_key_that_only_the_store_remembers_starts_nothing(void **state)
+{
+    fx *f = *state;
+    char run[STK_ID_SIZE], path[96];
+    fx_enable(f);
+    store_old_run(f, 0, "k", run);
+    reply *r = fx_expect(f, 200, "POST", RUN, "Idempotency-Key: k\r\n", BODY);
+    assert_string_equal(reply_text(r, "run_id"), run);
+    assert_int_equal(reply_int(r, "exit_code"), 9);
+    assert_string_equal(reply_text(r, "stdout_tail"), "old\n");
+    assert_int_equal(f->fleet.requests, 0);
+    store_old_run(f, 1, "other", run);
+    snprintf(path, sizeof(path), "/v1/runs/%s", run);
+    r = fx_expect(f, 200, "GET", path, "", NULL);
+    assert_string_equal(reply_text(r, "state"), "finished");
+    assert_string_equal(reply_text(r, "result/stdout_tail"), "old\n");
+    snprintf(path, sizeof(path), "/v1/runs/%s/cancel", run);
+    fx_expect(f, 409, "POST", path, "", NULL);
+}
+
 static void a_trace_goes_with_the_request(void **state)
 {
     fx *f = *state;
@@ -313,6 +378,8 @@ int main(void)
         T(a_cancel_of_a_running_run_is_asked_for),
         T(a_client_that_hangs_up_frees_its_waiter_and_the_run_goes_on),
         T(a_plan_travels_the_bus_and_works_while_the_feature_is_off),
+        T(a_plan_nobody_answers_times_out),
+        T(a_key_that_only_the_store_remembers_starts_nothing),
         T(a_trace_goes_with_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
