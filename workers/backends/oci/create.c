@@ -209,7 +209,7 @@ static int start_runtime(stk_oci_sandbox *sbx, stk_err *err)
     stk_oci_argv argv;
     stk_oci_runtime_argv(sbx->oci, &sbx->paths, sbx->base.id, &argv);
     stk_proc_spec spec = {
-        .path = sbx->oci->program, .argv = argv.v, .envp = env, .fds = {{0, token}}, .nfds = 1};
+        .path = sbx->oci->executed, .argv = argv.v, .envp = env, .fds = {{0, token}}, .nfds = 1};
     if (sbx->oci->kind == STK_OCI_CRUN && sbx->oci->cg.layout == STK_CGROUP_HYBRID) {
         spec.unshare_flags =
             CLONE_NEWNS; /* crun refuses hybrid hierarchies: it shall not see the unified one */

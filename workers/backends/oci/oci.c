@@ -141,6 +141,7 @@ static void oci_close(stk_backend *be)
     char cgroup[256];
     if (oci->uids)
         stk_uids_free(oci->uids);
+    stk_closep(&oci->sealed);
     snprintf(cgroup, sizeof(cgroup), "/%.60s/%s", oci->env.cgroup, oci->env.worker);
     stk_cgroups_prune(&oci->cg, cgroup);
     snprintf(cgroup, sizeof(cgroup), "/%.60s", oci->env.cgroup);
@@ -182,6 +183,7 @@ int stk_backend_oci_new(const stk_backend_env *env, stk_backend **ret, stk_err *
     stk_oci *oci = stk_xcalloc(1, sizeof(*oci));
     oci->be.ops = &ops;
     oci->env = *env;
+    oci->sealed = -1;
     stk_cgroups_find(&oci->cg);
     find_resolvers(oci);
     int rc = strlen(env->run_dir) > STK_OCI_RUN_DIR_MAX

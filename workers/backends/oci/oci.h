@@ -95,7 +95,9 @@ typedef struct stk_oci {
     stk_uids *uids;
     bool have_runtime; /* a probe found one that works */
     stk_oci_kind kind;
-    char program[128]; /* its path */
+    char program[128];       /* its path */
+    char executed[32 + 128]; /* what is executed for it: a sealed copy, or program */
+    int sealed;
     char version[32];
     char runtime_program[256], proxy_program[256];
     char resolvers[3][64];
@@ -127,6 +129,8 @@ void stk_oci_proxy_argv(const stk_oci *oci, const char *run, stk_oci_argv *ret);
 void stk_oci_destroy(stk_sandbox *sbx, stk_destroy_done done, void *arg);
 void stk_oci_reconcile(stk_backend *be, void (*journal)(const char *path, const char *sandbox, void *arg),
                        stk_destroy_done done, void *arg);
+/* seal.c: sets `executed` for `program` and `kind`. */
+void stk_oci_seal(stk_oci *oci);
 /* probe.c */
 void stk_oci_probe(stk_backend *be, stk_span limit, stk_probe_done done, void *arg);
 

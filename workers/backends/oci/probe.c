@@ -141,6 +141,7 @@ static void try_next(canary *c)
             continue;
         oci->kind = one->kind;
         oci->have_runtime = true;
+        stk_oci_seal(oci);
         read_version(oci, one->name);
         start_canary(c);
         return;
