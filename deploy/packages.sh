@@ -3,11 +3,11 @@
 set -euo pipefail
 
 build="build-essential cmake ninja-build pkg-config ccache libevent-dev libssl-dev libcjson-dev libyaml-dev libsqlite3-dev
-  libcurl4-openssl-dev libseccomp-dev libcap-dev libcmocka-dev"
+  libcurl4-openssl-dev libseccomp-dev libcap-dev libcmocka-dev libpq-dev"
 run="crun runc uidmap python3 ca-certificates"
 demo="python3-pip"
 test="python3-pytest python3-venv python3-pip clang-14 clang-format-14 libclang-rt-14-dev curl jq iproute2 nftables procps
-  debootstrap strace git"
+  debootstrap strace git postgresql"
 
 wanted=
 for kind in "${@:-build}"; do

@@ -49,3 +49,4 @@ foreach(lib libevent_core libevent_openssl libevent_pthreads libcrypto libssl li
   string(MAKE_C_IDENTIFIER ${lib} id)
   pkg_check_modules(${id} REQUIRED IMPORTED_TARGET ${lib})
 endforeach()
+pkg_check_modules(libpq REQUIRED IMPORTED_TARGET libpq)
