@@ -100,17 +100,32 @@ void stk_gw_answer_json(stk_gw_exchange *ex, int status, const char *headers, co
     stk_gw_answer(ex, status, "application/json", headers, stk_buf_view(body));
 }
 
+/* Once a second at most: a bus that is away must not fill the disk with log lines. */
+static void log_failure(const stk_gw_exchange *ex, const stk_err *err, int status, const char *run)
+{
+    const stk_who who = {.run = run, .tenant = ex->caller.tenant};
+    stk_gateway *gw = ex->gw;
+    stk_mono now = stk_mono_now();
+    if (gw->warned.ns && stk_mono_before(now, stk_mono_add(gw->warned, stk_sec(1)))) {
+        gw->unlogged++;
+        return;
+    }
+    stk_log_err(STK_LOG_WARN, &who, err, "request %s is answered %d (%llu more were not logged)",
+                ex->request_id, status, (unsigned long long)gw->unlogged);
+    gw->warned = now;
+    gw->unlogged = 0;
+}
+
 void stk_gw_answer_problem(stk_gw_exchange *ex, const stk_err *err, const char *headers,
                            const stk_gw_more *more)
 {
     stk_buf body STK_AUTO(stk_buf_done) = STK_BUF((size_t)8 << 20);
     stk_buf lines STK_AUTO(stk_buf_done) = STK_BUF(1024);
     int status = stk_gw_problem_status(err), after = stk_gw_retry_after(err);
-    const stk_who who = {.run = more ? more->run_id : NULL, .tenant = ex->caller.tenant};
     if (ex->answered)
         return;
     if (status >= 500)
-        stk_log_err(STK_LOG_WARN, &who, err, "request %s is answered %d", ex->request_id, status);
+        log_failure(ex, err, status, more ? more->run_id : NULL);
     stk_gw_problem_write(&body, err, ex->request_id, more);
     stk_buf_text(&lines, headers);
     if (status == 401)

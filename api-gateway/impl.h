@@ -37,6 +37,8 @@ struct stk_gateway {
     bool sweeping;
     size_t telling; /* operations whose answer nobody waits for */
     stk_gw_counts counts;
+    stk_mono warned; /* when a 5xx was last logged */
+    uint64_t unlogged;
     uint64_t *by_route; /* [route][status / 100] */
     stk_gw_extra extras[STK_GW_EXTRAS];
     size_t nextras;
