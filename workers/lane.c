@@ -3,7 +3,9 @@
 #include "proto/base/log.h"
 #include "workers/plan.h"
 
-#define WINDOW 4096
+#define TRIM_RECORDS 256
+#define WINDOW       4096
+#define REFILL_AFTER stk_ms(50) /* making a sandbox takes a processor the run wants now */
 
 /* One record of the lane whose offset is not yet done. */
 typedef struct record {
@@ -22,10 +24,12 @@ struct stk_lane {
     size_t njobs;
     size_t plans;
     stk_lane_counts counts;
+    stk_timer *refill; /* pending: refilling */
+    bool refilling;
     bool reporting; /* a LANE_DONE is in flight */
     bool freed;     /* … and the lane waits for what is */
     size_t burying; /* records on their way to stk.dead */
-    int64_t done, reported;
+    int64_t done, reported, trimmed;
     stk_fn idle;
     void *idle_arg;
 };
@@ -44,8 +48,19 @@ static void free_when_quiet(stk_lane *lane)
         lane->first = rec->next;
         free(rec);
     }
+    stk_timer_free(lane->refill);
     free(lane->jobs);
     free(lane);
+}
+
+/* State has the offset: a later holder begins there, what lies below may go. */
+static void told(stk_lane *lane, int64_t offset)
+{
+    if (offset - lane->trimmed >= TRIM_RECORDS) {
+        lane->trimmed = offset;
+        stk_bus_trim(lane->ctx->bus, STK_TOPIC_ASSIGNMENTS, lane->ctx->lane, offset);
+    }
+    report(lane);
 }
 
 static void on_reported(stk_op *base, void *arg)
@@ -56,7 +71,7 @@ static void on_reported(stk_op *base, void *arg)
     if (base->rc < 0)
         lane->reported = op->in.offset - 1; /* with the next record that is done */
     else if (!lane->freed)
-        report(lane);
+        told(lane, op->in.offset);
     free_when_quiet(lane);
 }
 
@@ -110,11 +125,30 @@ static void maybe_idle(stk_lane *lane)
 /* --- jobs
  * ------------------------------------------------------------------------------------------------------- */
 
+static void on_refill(void *arg)
+{
+    stk_lane *lane = arg;
+    lane->refilling = false;
+    stk_timer_clear(lane->refill);
+    stk_pool_tend(lane->pool);
+}
+
+/* After the run that took it, or soon; at once when the next one would find nothing. */
+static void refill_later(stk_lane *lane)
+{
+    if (stk_pool_counts_get(lane->pool).ready == 0) {
+        stk_pool_tend(lane->pool);
+    } else if (!lane->refilling) {
+        lane->refilling = true;
+        stk_timer_set(lane->refill, REFILL_AFTER);
+    }
+}
+
 static stk_box *take_warm(const char *sandbox, void *arg)
 {
     stk_lane *lane = arg;
     stk_box *box = stk_pool_claim(lane->pool, sandbox);
-    stk_pool_tend(lane->pool);
+    refill_later(lane);
     return box;
 }
 
@@ -133,6 +167,8 @@ static void on_job_done(stk_job *job, void *arg)
             break;
         }
     lane->counts.running = (int64_t)lane->njobs;
+    if (lane->refilling)
+        on_refill(lane);
     maybe_idle(lane);
 }
 
@@ -237,8 +273,9 @@ int stk_lane_new(stk_ctx *ctx, stk_pool *pool, int64_t offset, stk_lane **ret, s
 {
     static const stk_consumer_ops ops = {.on_message = on_message, .on_error = on_error};
     stk_lane *lane = stk_xcalloc(1, sizeof(*lane));
-    *lane = (stk_lane){.ctx = ctx, .pool = pool, .done = offset, .reported = offset};
+    *lane = (stk_lane){.ctx = ctx, .pool = pool, .done = offset, .reported = offset, .trimmed = offset};
     lane->last = &lane->first;
+    lane->refill = stk_timer_new(ctx->loop, on_refill, lane);
     stk_consumer_spec spec = {.topic = STK_TOPIC_ASSIGNMENTS,
                               .partitions = &ctx->lane,
                               .npartitions = 1,
@@ -246,6 +283,7 @@ int stk_lane_new(stk_ctx *ctx, stk_pool *pool, int64_t offset, stk_lane **ret, s
                               .window = WINDOW};
     int rc = stk_bus_subscribe(ctx->bus, &spec, &ops, lane, &lane->consumer, err);
     if (rc < 0) {
+        stk_timer_free(lane->refill);
         free(lane);
         return rc;
     }
@@ -287,6 +325,7 @@ void stk_lane_when_idle(stk_lane *lane, stk_fn idle, void *arg)
 void stk_lane_free(stk_lane *lane)
 {
     stk_bus_unsubscribe(lane->consumer);
+    stk_timer_clear(lane->refill);
     lane->freed = true;
     free_when_quiet(lane);
 }
