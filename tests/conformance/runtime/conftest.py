@@ -10,6 +10,10 @@ import rt  # noqa: E402
 serial = itertools.count()
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes some seconds")
+
+
 @pytest.fixture(scope="module", params=["plain", "pid1"])
 def runtime(request):
     """One runtime for the tests of a file, in both settings."""

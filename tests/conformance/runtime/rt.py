@@ -141,8 +141,8 @@ class Runtime:
     """mode "plain": below the test; "pid1": first process of a pid namespace, as in a sandbox."""
 
     def __init__(self, mode="plain", args=(), env=None, uid=UID, stdin=subprocess.DEVNULL, listen=True, wrap=(),
-                 pass_fds=(), preexec=None):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="stk-rt-", dir="/tmp"))
+                 pass_fds=(), preexec=None, place="/tmp"):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="stk-rt-", dir=place))
         self.dir.chmod(0o755)
         self.root = self.dir / "ws"
         self.root.mkdir()
