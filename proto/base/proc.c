@@ -132,20 +132,30 @@ static int describe(start *s, const stk_proc_spec *spec, stk_err *err)
     return rc;
 }
 
-static int open_channels(start *s, stk_err *err)
+static int open_report(start *s, bool nowait, stk_err *err)
 {
     int fds[2];
-    s->spec_fd = memfd_create("stockade-launch", MFD_CLOEXEC);
-    if (s->spec_fd < 0)
-        return stk_err_errno(err, errno, "make a memory file");
-    int rc = stk_fd_write_all(s->spec_fd, s->text.p, s->text.n, err);
-    if (rc < 0)
-        return rc;
+    if (nowait) {
+        s->report_w = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        return s->report_w < 0 ? stk_err_errno(err, errno, "open /dev/null") : 0;
+    }
     if (pipe2(fds, O_CLOEXEC) < 0)
         return stk_err_errno(err, errno, "make a pipe");
     s->report_r = fds[0];
     s->report_w = fds[1];
-    rc = raise_fd(&s->spec_fd, err);
+    return 0;
+}
+
+static int open_channels(start *s, bool nowait, stk_err *err)
+{
+    s->spec_fd = memfd_create("stockade-launch", MFD_CLOEXEC);
+    if (s->spec_fd < 0)
+        return stk_err_errno(err, errno, "make a memory file");
+    int rc = stk_fd_write_all(s->spec_fd, s->text.p, s->text.n, err);
+    if (rc == 0)
+        rc = open_report(s, nowait, err);
+    if (rc == 0)
+        rc = raise_fd(&s->spec_fd, err);
     return rc < 0 ? rc : raise_fd(&s->report_w, err);
 }
 
@@ -270,7 +280,7 @@ int stk_proc_start(stk_loop *loop, const stk_proc_spec *spec, stk_proc_done done
         return stk_err_set(err, launcher_err.code, "%s", launcher_err.detail);
     int rc = describe(&s, spec, err);
     if (rc == 0)
-        rc = open_channels(&s, err);
+        rc = open_channels(&s, spec->nowait, err);
     stk_proc *proc STK_AUTO(stk_freep) = stk_xcalloc(1, sizeof(*proc));
     *proc = (stk_proc){.pidfd = -1, .watched = true, .done = done, .arg = arg};
     if (rc == 0)
@@ -279,7 +289,8 @@ int stk_proc_start(stk_loop *loop, const stk_proc_spec *spec, stk_proc_done done
         rc = open_pidfd(proc->pid, &proc->pidfd, err);
     if (rc < 0)
         return rc;
-    rc = await_exec(&s, spec->path, err);
+    if (!spec->nowait)
+        rc = await_exec(&s, spec->path, err);
     event_assign(&proc->event, stk_loop_base(loop), proc->pidfd, EV_READ, on_exit_event, proc);
     if (rc == 0 && event_add(&proc->event, NULL) < 0)
         rc = stk_err_set(err, STK_E_SYSTEM, "watch a child");

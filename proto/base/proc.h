@@ -27,6 +27,7 @@ typedef struct stk_proc_spec {
     const char *umount;         /* after unshare(CLONE_NEWNS): detach this mount (hybrid cgroups), or NULL */
     int64_t nofile;             /* RLIMIT_NOFILE, 0 = as ours                                          */
     bool die_with_parent;       /* PR_SET_PDEATHSIG(SIGKILL), for helpers that hold nothing            */
+    bool nowait; /* start does not wait for the exec: what fails before it is exit status 127, without why */
 } stk_proc_spec;
 
 /* How it ended. */

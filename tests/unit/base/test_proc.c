@@ -61,6 +61,20 @@ static void what_cannot_start_is_an_error_that_names_the_step(void **state)
     }
 }
 
+static void unwaited_what_cannot_start_ends_with_127(void **state)
+{
+    static const char *const argv[] = {"x", NULL};
+    static const struct {
+        const char *path;
+        int status;
+    } rows[] = {{"/nonexistent/program", 127}, {"/bin/true", 0}, {"/bin/false", 1}};
+    for (size_t i = 0; i < STK_COUNT(rows); i++) {
+        stk_proc_end end = end_of(&(stk_proc_spec){.path = rows[i].path, .argv = argv, .nowait = true});
+        assert_true(end.exited);
+        assert_int_equal(end.status, rows[i].status);
+    }
+}
+
 static void a_relative_path_is_refused_before_anything_starts(void **state)
 {
     const char *argv[] = {"true", NULL};
@@ -187,6 +201,7 @@ int main(void)
         cmocka_unit_test(an_exit_status_and_a_signal_are_told_apart),
         cmocka_unit_test(cpu_time_of_the_child_is_told),
         cmocka_unit_test(what_cannot_start_is_an_error_that_names_the_step),
+        cmocka_unit_test(unwaited_what_cannot_start_ends_with_127),
         cmocka_unit_test(a_relative_path_is_refused_before_anything_starts),
         cmocka_unit_test(too_many_arguments_or_bytes_are_limits),
         cmocka_unit_test(a_child_can_be_killed_and_killing_the_dead_is_fine),

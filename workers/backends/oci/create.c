@@ -74,7 +74,8 @@ static int start_proxy(stk_oci_sandbox *sbx, stk_err *err)
                           .fds = {{STK_OCI_PROXY_CONTROL_FD, theirs},
                                   {STK_OCI_PROXY_JOURNAL_FD, sbx->base.journal},
                                   {STK_OCI_PROXY_LISTEN_FD, listener}},
-                          .nfds = 3};
+                          .nfds = 3,
+                          .nowait = true};
     return stk_proc_start(sbx->oci->env.loop, &spec, on_proxy_end, sbx, &sbx->proxy, err);
 }
 
@@ -208,8 +209,12 @@ static int start_runtime(stk_oci_sandbox *sbx, stk_err *err)
         return rc;
     stk_oci_argv argv;
     stk_oci_runtime_argv(sbx->oci, &sbx->paths, sbx->base.id, &argv);
-    stk_proc_spec spec = {
-        .path = sbx->oci->executed, .argv = argv.v, .envp = env, .fds = {{0, token}}, .nfds = 1};
+    stk_proc_spec spec = {.path = sbx->oci->executed,
+                          .argv = argv.v,
+                          .envp = env,
+                          .fds = {{0, token}},
+                          .nfds = 1,
+                          .nowait = true};
     if (sbx->oci->kind == STK_OCI_CRUN && sbx->oci->cg.layout == STK_CGROUP_HYBRID) {
         spec.unshare_flags =
             CLONE_NEWNS; /* crun refuses hybrid hierarchies: it shall not see the unified one */
