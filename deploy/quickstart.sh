@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 root=$PWD
 build=${STOCKADE_BUILD:-$root/build}
 work=$(mktemp -d /tmp/stockade-quickstart.XXXXXX)
+run=$work/run
+[ "$(stat -f -c %T /dev/shm 2>/dev/null)" != tmpfs ] || run=$(mktemp -d /dev/shm/stockade-quickstart.XXXXXX)
 chmod 0711 "$work"
 up=
 
@@ -13,7 +15,7 @@ stop() {
   local status=$?
   if [ -n "$up" ] && kill -TERM "$up" 2>/dev/null; then wait "$up" || status=$?; fi
   [ $status -eq 0 ] || { echo "--- log of stockade up" >&2; tail -n 30 "$work/up.log" >&2 || true; }
-  rm -rf "$work"
+  rm -rf "$work" "$run"
   exit $status
 }
 trap stop EXIT
@@ -32,7 +34,7 @@ step "stockade up"
 export STOCKADE_STATE_DIR=$work/state
 STOCKADE_TOKEN=$(stockade token create --state-dir "$work/state" --label quickstart --scopes all)
 export STOCKADE_TOKEN
-"$build/deploy/standalone/stockade" up --state-dir "$work/state" --set run_dir="$work/run" --listen 127.0.0.1:0 \
+"$build/deploy/standalone/stockade" up --state-dir "$work/state" --set run_dir="$run" --listen 127.0.0.1:0 \
   >"$work/ready" 2>"$work/up.log" &
 up=$!
 for _ in $(seq 300); do

@@ -1,6 +1,8 @@
 #include "deploy/standalone/settings.h"
 #include "proto/base/crypto.h"
+#include <linux/magic.h>
 #include <stdio.h>
+#include <sys/statfs.h>
 
 static const char *const auth_words[] = {"tokens", "none", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
@@ -14,8 +16,9 @@ const stk_conf stk_settings_table[] = {
      .help = "Where bus, state, audit and keys are kept (mode 0700). Default: "
              "/var/lib/stockade as root, else $XDG_STATE_HOME/stockade."},
     {"run_dir", STK_C_TEXT, AT(run_dir), "",
-     .help = "Short-lived files of sandboxes; at most 60 bytes. Default: below /run/stockade as "
-             "root, else below $XDG_RUNTIME_DIR."},
+     .help =
+         "Short-lived files of sandboxes, best on a tmpfs; at most 60 bytes. Default: below /run/stockade "
+         "as root (/dev/shm where /run is on a disk), else below $XDG_RUNTIME_DIR."},
     {"http.listen", STK_C_TEXT, AT(listen), "127.0.0.1:8700",
      .help = "Address of the API: IP:PORT or unix:/path."},
     {"http.auth", STK_C_ENUM, AT(auth), "tokens", .words = auth_words,
@@ -84,7 +87,14 @@ static char *default_state_dir(void)
     return text_of("/.local/state/stockade", home ? home : "", "");
 }
 
-/* One per state directory, so that several instances on a host never meet. */
+static bool is_tmpfs(const char *path)
+{
+    struct statfs fs;
+    return statfs(path, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+/* One per state directory, so that several instances on a host never meet. On a disk, names that come and go
+ * all the time cost ext4 a fifth of a cold run. */
 static char *default_run_dir(const char *state_dir)
 {
     uint8_t digest[STK_SHA256];
@@ -92,6 +102,8 @@ static char *default_run_dir(const char *state_dir)
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     stk_sha256_of(stk_str_of(state_dir), digest);
     stk_hex(digest, 4, name);
+    if (geteuid() == 0 && !is_tmpfs("/run") && is_tmpfs("/dev/shm"))
+        return text_of("-", "/dev/shm/stockade", name);
     if (geteuid() == 0)
         return text_of("/", "/run/stockade", name);
     if (runtime && *runtime == '/')

@@ -170,9 +170,24 @@ static int make_directory(const char *parent, const char *name, mode_t mode, stk
     return rc;
 }
 
+/* Its parent may be one that everybody writes to, as /tmp and /dev/shm. */
+static int check_ours(const char *path, stk_err *err)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return stk_err_errno(err, errno, "look at %s", path);
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+        return stk_err_set(err, STK_E_CONFIG, "run_dir %s is not a directory of this user", path);
+    return 0;
+}
+
 static int make_directories(const stk_oci *oci, stk_err *err)
 {
-    int rc = make_directory(oci->env.run_dir, "", 0711, err);
+    int rc = stk_mkdirs(oci->env.run_dir, 0711, err);
+    if (rc == 0)
+        rc = check_ours(oci->env.run_dir, err);
+    if (rc == 0)
+        rc = make_directory(oci->env.run_dir, "", 0711, err);
     if (rc == 0)
         rc = make_directory(oci->env.run_dir, "/rt", 0711, err);
     return rc < 0 ? rc : make_directory(oci->env.state_dir, "/journal", 0700, err);
