@@ -211,13 +211,17 @@ static void step_policy(stk_job *job)
         stk_job_conclude(job, STK_REASON_REFUSED, err.detail);
 }
 
-static void on_launch(bool durable, void *arg)
+static void on_launch(stk_publish_outcome outcome, void *arg)
 {
     stk_job *job = arg;
     job->calls--;
+    if (outcome == STK_PUBLISH_REFUSED) { /* it is not there: nothing has to be closed either */
+        job->launched = false;
+        stk_launch_file_remove(job->ctx, job->subject.sandbox);
+    }
     if (job->ending)
         stk_job_end_step(job);
-    else if (!durable || stk_failpoint("worker.after_launch", NULL) < 0)
+    else if (outcome != STK_PUBLISHED || stk_failpoint("worker.after_launch", NULL) < 0)
         stk_job_give_back(job, "the launch row could not be made durable", true);
     else
         step_start(job);

@@ -43,23 +43,26 @@ typedef struct sending {
     char topic[32], key[128];
     char *value;
     size_t n;
-    bool once;
+    stk_row_offered once; /* or NULL: until it is durable */
     stk_span backoff;
     stk_timer *timer;
     stk_row_done done;
     void *arg;
 } sending;
 
-static void finish(sending *s, bool durable)
+static void finish(sending *s, stk_publish_outcome outcome)
 {
     stk_row_done done = s->done;
+    stk_row_offered once = s->once;
     void *arg = s->arg;
     if (s->timer)
         stk_timer_free(s->timer);
     free(s->value);
     free(s);
-    if (done)
-        done(durable, arg);
+    if (once)
+        once(outcome, arg);
+    else if (done)
+        done(true, arg);
 }
 
 static void attempt(void *arg);
@@ -69,7 +72,7 @@ static void on_published(stk_publish_outcome outcome, int32_t partition, int64_t
 {
     sending *s = arg;
     if (outcome == STK_PUBLISHED || s->once) {
-        finish(s, outcome == STK_PUBLISHED);
+        finish(s, outcome);
         return;
     }
     if (!s->timer) {
@@ -89,8 +92,8 @@ static void attempt(void *arg)
     stk_bus_publish(s->ctx->bus, &out, on_published, s);
 }
 
-static void send_message(stk_ctx *ctx, const char *topic, const char *key, stk_str value, bool once,
-                         stk_row_done done, void *arg)
+static void send_message(stk_ctx *ctx, const char *topic, const char *key, stk_str value,
+                         stk_row_offered once, stk_row_done done, void *arg)
 {
     sending *s = stk_xcalloc(1, sizeof(*s));
     *s =
@@ -114,25 +117,26 @@ static void encode(const stk_audit_row *row, stk_buf *out)
     (void)!stk_audit_encode(&frame, out, &err);
 }
 
-static void send_row(stk_ctx *ctx, const stk_audit_row *row, bool once, stk_row_done done, void *arg)
+static void send_row(stk_ctx *ctx, const stk_audit_row *row, stk_row_offered once, stk_row_done done,
+                     void *arg)
 {
     stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
     encode(row, &text);
     send_message(ctx, STK_TOPIC_AUDIT, row->run, stk_buf_view(&text), once, done, arg);
 }
 
-void stk_row_offer(stk_ctx *ctx, const stk_audit_row *row, stk_row_done done, void *arg)
+void stk_row_offer(stk_ctx *ctx, const stk_audit_row *row, stk_row_offered done, void *arg)
 {
-    send_row(ctx, row, true, done, arg);
+    send_row(ctx, row, done, NULL, arg);
 }
 
 void stk_row_publish(stk_ctx *ctx, const stk_audit_row *row, stk_row_done done, void *arg)
 {
-    send_row(ctx, row, false, done, arg);
+    send_row(ctx, row, NULL, done, arg);
 }
 
 void stk_publish_surely(stk_ctx *ctx, const char *topic, const char *key, stk_str value, stk_row_done done,
                         void *arg)
 {
-    send_message(ctx, topic, key, value, false, done, arg);
+    send_message(ctx, topic, key, value, NULL, done, arg);
 }

@@ -24,8 +24,9 @@ bool stk_row_from_record(const stk_row_subject *subject, const stk_egress_record
                          stk_audit_row *ret);
 
 typedef void (*stk_row_done)(bool durable, void *arg);
-/* Once: false when the bus refuses or the outcome is unknown. The row is not kept. */
-void stk_row_offer(stk_ctx *ctx, const stk_audit_row *row, stk_row_done done, void *arg);
+/* Once, and whatever came of it. The row is not kept. */
+typedef void (*stk_row_offered)(stk_publish_outcome outcome, void *arg);
+void stk_row_offer(stk_ctx *ctx, const stk_audit_row *row, stk_row_offered done, void *arg);
 /* Until it is durable (done(true) only). The row is not kept. */
 void stk_row_publish(stk_ctx *ctx, const stk_audit_row *row, stk_row_done done, void *arg);
 /* Any message, until it is durable. */
