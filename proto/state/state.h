@@ -1,16 +1,18 @@
-/* The state port: an index of the present (runs, workers, sandboxes, lanes, configuration heads) as small atomic operations,
- * each one a whole decision: never read-then-write from the caller. Adapters: SQLite (state_sqlite.h), Redis. ONE conformance
- * suite: tests/conformance/state. State can be lost and rebuilt; the bus is the truth.
+/* The state port: an index of the present (runs, workers, sandboxes, lanes, configuration heads) as small
+ * atomic operations, each one a whole decision: never read-then-write from the caller. Adapters: SQLite
+ * (state_sqlite.h), Redis. ONE conformance suite: tests/conformance/state. State can be lost and rebuilt; the
+ * bus is the truth.
  *
- * How to call: allocate the operation's struct with its _new function, fill `in`, call stk_state_call. The port owns it
- * from then on; `done` is called once on the loop given at open, never from inside the call, and the struct is freed after it
- * returns. op->rc is 0 or a negative code with op->err; outcome members say what a whole decision came to: a lost race is
- * an outcome, not an error. Operations called from one loop happen in the order of their calls (RUN_LIST sees at least what was answered
- * before it was called). Leases use the adapter's own clock (CLOCK_BOOTTIME and the boot id; Redis TIME).
+ * How to call: allocate the operation's struct with its _new function, fill `in`, call stk_state_call. The
+ * port owns it from then on; `done` is called once on the loop given at open, never from inside the call, and
+ * the struct is freed after it returns. op->rc is 0 or a negative code with op->err; outcome members say what
+ * a whole decision came to: a lost race is an outcome, not an error. Operations called from one loop happen
+ * in the order of their calls (RUN_LIST sees at least what was answered before it was called). Leases use the
+ * adapter's own clock (CLOCK_BOOTTIME and the boot id; Redis TIME).
  *
- * Runs: every change of a run's state notifies "run/<id>"; capacity that becomes free notifies "capacity"; records to a lane notify nothing (the
- * bus does). Whoever wins a terminal state writes `finished` into the outbox in the same operation and publishes it; a sweeper publishes
- * what a dead winner left. */
+ * Runs: every change of a run's state notifies "run/<id>"; capacity that becomes free notifies "capacity";
+ * records to a lane notify nothing (the bus does). Whoever wins a terminal state writes `finished` into the
+ * outbox in the same operation and publishes it; a sweeper publishes what a dead winner left. */
 #ifndef STK_STATE_STATE_H
 #define STK_STATE_STATE_H
 
@@ -25,18 +27,20 @@ typedef struct stk_op stk_op;
 typedef void (*stk_op_done)(stk_op *op, void *arg);
 
 #define STK_STATE_OPS(X)                                                                                     \
-    X(SUBMIT, submit) X(QUEUE, queue) X(ASSIGN, assign) X(START, start) X(FINISH, finish) X(CANCEL, cancel)  \
-    X(REQUEUE, requeue) X(RUN_GET, run_get) X(RUN_LIST, run_list)                                            \
-    X(JOIN, join) X(HEARTBEAT, heartbeat) X(LEAVE, leave) X(LANE_DONE, lane_done) X(WORKERS, workers)        \
-    X(POOL_PUT, pool_put) X(POOL_TAKE, pool_take) X(POOL_DROP, pool_drop) X(POOL_LIST, pool_list)            \
-    X(ADOPT, adopt) X(REAP, reap) X(CONFIG_GET, config_get) X(CONFIG_SET, config_set) X(CONFIG_DONE, config_done) \
-    X(OUTBOX_TAKE, outbox_take) X(OUTBOX_DONE, outbox_done) X(OUTPUT_ADD, output_add) X(OUTPUT_READ, output_read) \
-    X(COUNTS, counts) X(PUBLISHED, published)
+    X(SUBMIT, submit)                                                                                        \
+    X(QUEUE, queue) X(ASSIGN, assign) X(START, start) X(FINISH, finish) X(CANCEL, cancel)                    \
+        X(REQUEUE, requeue) X(RUN_GET, run_get) X(RUN_LIST, run_list) X(JOIN, join) X(HEARTBEAT, heartbeat)  \
+            X(LEAVE, leave) X(LANE_DONE, lane_done) X(WORKERS, workers) X(POOL_PUT, pool_put)                \
+                X(POOL_TAKE, pool_take) X(POOL_DROP, pool_drop) X(POOL_LIST, pool_list) X(ADOPT, adopt)      \
+                    X(REAP, reap) X(CONFIG_GET, config_get) X(CONFIG_SET, config_set)                        \
+                        X(CONFIG_DONE, config_done) X(OUTBOX_TAKE, outbox_take) X(OUTBOX_DONE, outbox_done)  \
+                            X(OUTPUT_ADD, output_add) X(OUTPUT_READ, output_read) X(COUNTS, counts)          \
+                                X(PUBLISHED, published)
 typedef enum stk_op_kind {
 #define X(sym, name) STK_OP_##sym,
     STK_STATE_OPS(X)
 #undef X
-    STK_OP_KINDS
+        STK_OP_KINDS
 } stk_op_kind;
 
 struct stk_op {
@@ -80,14 +84,17 @@ typedef struct stk_run_row {
     int32_t partition; /* of stk.requests; -1 = not known yet */
     int64_t offset;
     stk_map labels;
-    stk_bytes result; /* encoded stk_event (at most 64 KiB, secret tails included when they fit), or a plan's JSON; unset before the
-                       * end, and from 10 minutes after it; without `secret` although bytes were produced = it did not fit: the store has all */
+    stk_bytes result; /* encoded stk_event (at most 64 KiB, secret tails included when they fit), or a plan's
+                       * JSON; unset before the end, and from 10 minutes after it; without `secret` although
+                       * bytes were produced = it did not fit: the store has all */
 } stk_run_row;
 void stk_run_row_done(stk_run_row *row);
 
-/* --- runs --------------------------------------------------------------------------------------------------- */
+/* --- runs
+ * --------------------------------------------------------------------------------------------------- */
 
-/* Reserves a run before its request is published: new -> submitted. With a key: same key and body -> the same run. */
+/* Reserves a run before its request is published: new -> submitted. With a key: same key and body -> the same
+ * run. */
 typedef struct stk_op_submit {
     stk_op op;
     struct {
@@ -100,13 +107,18 @@ typedef struct stk_op_submit {
         uint8_t key_hash[STK_SHA256], body_hash[STK_SHA256];
         int64_t queued_cap; /* most unfinished runs of the tenant; 0 = none */
     } in;
-    enum { STK_SUBMIT_NEW, STK_SUBMIT_SAME /* publish again when it is still `submitted` */, STK_SUBMIT_MISMATCH, STK_SUBMIT_OVER_CAP } outcome;
+    enum {
+        STK_SUBMIT_NEW,
+        STK_SUBMIT_SAME /* publish again when it is still `submitted` */,
+        STK_SUBMIT_MISMATCH,
+        STK_SUBMIT_OVER_CAP
+    } outcome;
     stk_run_state state; /* of the run that is there now */
     char run[STK_ID_SIZE];
 } stk_op_submit;
 
-/* A scheduler has read the request: submitted -> queued, with its place on the topic. A run that state does not know is created
- * (state was lost, or the request came from a requeue). Idempotent. */
+/* A scheduler has read the request: submitted -> queued, with its place on the topic. A run that state does
+ * not know is created (state was lost, or the request came from a requeue). Idempotent. */
 typedef struct stk_op_queue {
     stk_op op;
     struct {
@@ -118,15 +130,20 @@ typedef struct stk_op_queue {
         int32_t partition;
         int64_t offset;
     } in;
-    enum { STK_QUEUE_OK, STK_QUEUE_ASSIGNED /* publish the stored assignment again */, STK_QUEUE_PASSED /* running or finished: drop */ } outcome;
-    int64_t attempt;     /* attempts that counted so far */
+    enum {
+        STK_QUEUE_OK,
+        STK_QUEUE_ASSIGNED /* publish the stored assignment again */,
+        STK_QUEUE_PASSED /* running or finished: drop */
+    } outcome;
+    int64_t attempt; /* attempts that counted so far */
     bool cancel_asked;
     stk_bytes assignment; /* STK_QUEUE_ASSIGNED: the stored lane record */
     int32_t lane;
 } stk_op_queue;
 
-/* The request is durable on stk.requests, at this place: the reservation does not expire any more, however long the schedulers
- * take to read it. Nothing needs to wait for this. A run that state does not know, or that is further on, stays as it is. */
+/* The request is durable on stk.requests, at this place: the reservation does not expire any more, however
+ * long the schedulers take to read it. Nothing needs to wait for this. A run that state does not know, or
+ * that is further on, stays as it is. */
 typedef struct stk_op_published {
     stk_op op;
     struct {
@@ -136,8 +153,9 @@ typedef struct stk_op_published {
     } in;
 } stk_op_published;
 
-/* Placement and reservation in one: queued or submitted -> assigned. `record` is the lane record, stored until start so that a
- * re-read publishes the same one. Takes one slot of the worker and, when `sandbox` is set, that pooled sandbox. */
+/* Placement and reservation in one: queued or submitted -> assigned. `record` is the lane record, stored
+ * until start so that a re-read publishes the same one. Takes one slot of the worker and, when `sandbox` is
+ * set, that pooled sandbox. */
 typedef struct stk_op_assign {
     stk_op op;
     struct {
@@ -159,14 +177,14 @@ typedef struct stk_op_assign {
     } in;
     enum {
         STK_ASSIGN_OK,
-        STK_ASSIGN_ALREADY,   /* by another: `record` is the stored one, publish it again */
-        STK_ASSIGN_PASSED,    /* running or finished: drop the request                    */
-        STK_ASSIGN_NO_WORKER, /* not live, other incarnation, or no free slot             */
-        STK_ASSIGN_NO_SANDBOX,/* the warm one is gone: choose again                       */
-        STK_ASSIGN_CAP,       /* the tenant's running cap                                 */
-        STK_ASSIGN_CANCELLED, /* a cancel was asked: finish it                            */
-        STK_ASSIGN_CLOSED,    /* state was lost and is not open yet                       */
-        STK_ASSIGN_COUNTED    /* `first`, but attempts counted: QUEUE it                  */
+        STK_ASSIGN_ALREADY,    /* by another: `record` is the stored one, publish it again */
+        STK_ASSIGN_PASSED,     /* running or finished: drop the request                    */
+        STK_ASSIGN_NO_WORKER,  /* not live, other incarnation, or no free slot             */
+        STK_ASSIGN_NO_SANDBOX, /* the warm one is gone: choose again                       */
+        STK_ASSIGN_CAP,        /* the tenant's running cap                                 */
+        STK_ASSIGN_CANCELLED,  /* a cancel was asked: finish it                            */
+        STK_ASSIGN_CLOSED,     /* state was lost and is not open yet                       */
+        STK_ASSIGN_COUNTED     /* `first`, but attempts counted: QUEUE it                  */
     } outcome;
     int32_t lane;
     stk_bytes record;
@@ -182,23 +200,27 @@ typedef struct stk_op_start {
     enum { STK_START_OK, STK_START_STALE /* not ours (any more) */, STK_START_CANCELLED } outcome;
 } stk_op_start;
 
-/* -> finished, once: compare-and-set on (state not finished, assignment id; "" matches a run that has none). Frees slot and sandbox, puts `finished` into the
- * outbox, wakes waiters. */
+/* -> finished, once: compare-and-set on (state not finished, assignment id; "" matches a run that has none).
+ * Frees slot and sandbox, puts `finished` into the outbox, wakes waiters. */
 typedef struct stk_op_finish {
     stk_op op;
     struct {
         char run[STK_ID_SIZE], tenant[STK_TENANT_MAX], assignment[STK_ID_SIZE];
         char reason[16];
         stk_wall now;
-        bool plan;         /* no outbox */
-        stk_bytes event;   /* encoded `finished` stk_event for stk.events */
-        stk_bytes result;  /* what RUN_GET answers; unset = event */
+        bool plan;        /* no outbox */
+        stk_bytes event;  /* encoded `finished` stk_event for stk.events */
+        stk_bytes result; /* what RUN_GET answers; unset = event */
     } in;
-    enum { STK_FINISH_WON, STK_FINISH_LOST /* somebody else, or another assignment: keep the evidence as late */ } outcome;
+    enum {
+        STK_FINISH_WON,
+        STK_FINISH_LOST /* somebody else, or another assignment: keep the evidence as late */
+    } outcome;
     int64_t outbox; /* id of the item to publish; 0 = none */
 } stk_op_finish;
 
-/* Intent first. Not started: finished(cancelled) at once. Assigned or running: cancel_asked, and the caller publishes a cancel record to `lane`. */
+/* Intent first. Not started: finished(cancelled) at once. Assigned or running: cancel_asked, and the caller
+ * publishes a cancel record to `lane`. */
 typedef struct stk_op_cancel {
     stk_op op;
     struct {
@@ -206,20 +228,26 @@ typedef struct stk_op_cancel {
         stk_wall now;
         stk_bytes event; /* `finished` event for the not-started case */
     } in;
-    enum { STK_CANCEL_FINISHED /* now */, STK_CANCEL_ASKED, STK_CANCEL_PASSED /* already finished */, STK_CANCEL_UNKNOWN } outcome;
+    enum {
+        STK_CANCEL_FINISHED /* now */,
+        STK_CANCEL_ASKED,
+        STK_CANCEL_PASSED /* already finished */,
+        STK_CANCEL_UNKNOWN
+    } outcome;
     int64_t outbox;
     int32_t lane;
     char assignment[STK_ID_SIZE], worker[STK_WORKER_MAX], incarnation[STK_ID_SIZE];
 } stk_op_cancel;
 
-/* assigned -> queued (or running -> queued with repeat), with the request in the outbox, then published to stk.requests. */
+/* assigned -> queued (or running -> queued with repeat), with the request in the outbox, then published to
+ * stk.requests. */
 typedef struct stk_op_requeue {
     stk_op op;
     struct {
         char run[STK_ID_SIZE], assignment[STK_ID_SIZE];
-        bool count;         /* this attempt counts (its launch row exists) */
-        bool repeat;        /* retry: always, from running */
-        stk_bytes request;  /* as it stood on stk.requests */
+        bool count;        /* this attempt counts (its launch row exists) */
+        bool repeat;       /* retry: always, from running */
+        stk_bytes request; /* as it stood on stk.requests */
     } in;
     enum { STK_REQUEUE_OK, STK_REQUEUE_STALE } outcome;
     int64_t outbox;
@@ -250,7 +278,8 @@ typedef struct stk_op_run_list {
     bool more;
 } stk_op_run_list;
 
-/* --- workers, lanes ------------------------------------------------------------------------------------------ */
+/* --- workers, lanes
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct stk_worker_row {
     char id[STK_WORKER_MAX], incarnation[STK_ID_SIZE], host[64];
@@ -263,14 +292,16 @@ typedef struct stk_worker_row {
 void stk_worker_row_done(stk_worker_row *row);
 
 typedef struct stk_lost_run { /* a run that a dead or older incarnation held */
-    char run[STK_ID_SIZE], tenant[STK_TENANT_MAX], agent[STK_AGENT_MAX], assignment[STK_ID_SIZE], worker[STK_WORKER_MAX], sandbox[STK_ID_SIZE];
+    char run[STK_ID_SIZE], tenant[STK_TENANT_MAX], agent[STK_AGENT_MAX], assignment[STK_ID_SIZE],
+        worker[STK_WORKER_MAX], sandbox[STK_ID_SIZE];
     bool started; /* its start operation happened */
     bool requeued;
     int64_t outbox;
 } stk_lost_run;
 
-/* Ends older incarnations of the worker at once (unstarted runs are requeued, started ones become worker_lost or are repeated), then
- * takes one lane. Lane records for an ended incarnation are dropped by the new holder. */
+/* Ends older incarnations of the worker at once (unstarted runs are requeued, started ones become worker_lost
+ * or are repeated), then takes one lane. Lane records for an ended incarnation are dropped by the new holder.
+ */
 typedef struct stk_op_join {
     stk_op op;
     struct {
@@ -298,7 +329,10 @@ typedef struct stk_op_heartbeat {
         int64_t slots;
         stk_bytes backends, stats; /* unset = unchanged */
     } in;
-    enum { STK_HEARTBEAT_OK, STK_HEARTBEAT_ENDED /* lease lost or newer incarnation: stop everything */ } outcome;
+    enum {
+        STK_HEARTBEAT_OK,
+        STK_HEARTBEAT_ENDED /* lease lost or newer incarnation: stop everything */
+    } outcome;
     char epoch[STK_ID_SIZE];
     stk_strv cancels; /* assignment ids of ours with a cancel asked (the backstop of lost lane records) */
 } stk_op_heartbeat;
@@ -331,7 +365,8 @@ typedef struct stk_op_workers {
     size_t n;
 } stk_op_workers;
 
-/* --- warm pool ------------------------------------------------------------------------------------------------ */
+/* --- warm pool
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct stk_pool_row {
     char sandbox[STK_ID_SIZE], template_key[STK_ID_SIZE], tenant[STK_TENANT_MAX], pool[64];
@@ -340,13 +375,15 @@ typedef struct stk_pool_row {
     stk_wall made;
 } stk_pool_row;
 
-/* Only after the runtime answered through the path that runs will use. Refused when the worker is not live. */
+/* Only after the runtime answered through the path that runs will use. Refused when the worker is not live.
+ */
 typedef struct stk_op_pool_put {
     stk_op op;
     stk_pool_row in;
     bool taken_in;
 } stk_op_pool_put;
-/* Takes this one (worker's own use: expiry, replacement) or, with sandbox "", the oldest of the template of a live worker. Exactly one taker. */
+/* Takes this one (worker's own use: expiry, replacement) or, with sandbox "", the oldest of the template of a
+ * live worker. Exactly one taker. */
 typedef struct stk_op_pool_take {
     stk_op op;
     struct {
@@ -368,23 +405,26 @@ typedef struct stk_op_pool_list {
     size_t n;
 } stk_op_pool_list;
 
-/* --- after loss, reaping ---------------------------------------------------------------------------------------- */
+/* --- after loss, reaping
+ * ---------------------------------------------------------------------------------------- */
 
 /* A worker says what it really holds (after an epoch change): the run is put back as assigned or running. */
 typedef struct stk_op_adopt {
     stk_op op;
     struct {
         char worker[STK_WORKER_MAX], incarnation[STK_ID_SIZE];
-        char run[STK_ID_SIZE], tenant[STK_TENANT_MAX], agent[STK_AGENT_MAX], assignment[STK_ID_SIZE], sandbox[STK_ID_SIZE];
+        char run[STK_ID_SIZE], tenant[STK_TENANT_MAX], agent[STK_AGENT_MAX], assignment[STK_ID_SIZE],
+            sandbox[STK_ID_SIZE];
         bool started;
     } in;
     bool ok;
 } stk_op_adopt;
 
-/* Ends what nobody holds: leases past their end (after a gap of more than two heartbeats everybody first gets one lease of grace),
- * `submitted` older than a minute that nobody published (reservation and key are gone as if they had never been), output and results
- * after 10 minutes, finished runs with their keys after 24 h (the store answers from then on). Opens state again after a loss, once the
- * runs of the lost time are settled. Anybody may call it, about once a second. */
+/* Ends what nobody holds: leases past their end (after a gap of more than two heartbeats everybody first gets
+ * one lease of grace), `submitted` older than a minute that nobody published (reservation and key are gone as
+ * if they had never been), output and results after 10 minutes, finished runs with their keys after 24 h (the
+ * store answers from then on). Opens state again after a loss, once the runs of the lost time are settled.
+ * Anybody may call it, about once a second. */
 typedef struct stk_op_reap {
     stk_op op;
     struct {
@@ -397,18 +437,20 @@ typedef struct stk_op_reap {
     stk_strv workers; /* whose lease ended now */
 } stk_op_reap;
 
-/* --- configuration head ------------------------------------------------------------------------------------------ */
+/* --- configuration head
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct stk_op_config_get {
     stk_op op;
     struct {
         char tenant[STK_TENANT_MAX], name[32];
     } in;
-    int64_t version; /* 0 = never set; the newest that was decided, pending ones included */
+    int64_t version;  /* 0 = never set; the newest that was decided, pending ones included */
     stk_bytes record; /* encoded stk_config_record */
 } stk_op_config_get;
 
-/* Compare-and-set to the next version, pending, with the document and its audit row in the outbox (audit first, then stk.config). */
+/* Compare-and-set to the next version, pending, with the document and its audit row in the outbox (audit
+ * first, then stk.config). */
 typedef struct stk_op_config_set {
     stk_op op;
     struct {
@@ -417,11 +459,11 @@ typedef struct stk_op_config_set {
         stk_bytes record, audit;
     } in;
     enum { STK_CONFIG_SET_OK, STK_CONFIG_SET_STALE } outcome;
-    int64_t version;      /* new, or the one that is there */
+    int64_t version; /* new, or the one that is there */
     int64_t outbox_audit, outbox_config;
 } stk_op_config_set;
-/* The record is on stk.config: not pending any more. With `record`, whoever follows the topic teaches a state that lost its head: an
- * older head is brought up to this one; a newer one stays. */
+/* The record is on stk.config: not pending any more. With `record`, whoever follows the topic teaches a state
+ * that lost its head: an older head is brought up to this one; a newer one stays. */
 typedef struct stk_op_config_done {
     stk_op op;
     struct {
@@ -431,10 +473,11 @@ typedef struct stk_op_config_done {
     } in;
 } stk_op_config_done;
 
-/* --- outbox, live output, counts ---------------------------------------------------------------------------------- */
+/* --- outbox, live output, counts
+ * ---------------------------------------------------------------------------------- */
 
-/* Items older than `older` that nobody published, in order of id; each is handed to one sweeper for `hold`. A configuration document is
- * handed out only when its audit row is done. */
+/* Items older than `older` that nobody published, in order of id; each is handed to one sweeper for `hold`. A
+ * configuration document is handed out only when its audit row is done. */
 typedef struct stk_op_outbox_take {
     stk_op op;
     struct {
@@ -451,7 +494,8 @@ typedef struct stk_op_outbox_done {
     } in;
 } stk_op_outbox_done;
 
-/* Sealed live output: kept 10 minutes, at most 256 KiB a run. offset = byte offset of this piece in the run's clear output; the caller keeps it. */
+/* Sealed live output: kept 10 minutes, at most 256 KiB a run. offset = byte offset of this piece in the run's
+ * clear output; the caller keeps it. */
 typedef struct stk_op_output_add {
     stk_op op;
     struct {
@@ -486,7 +530,8 @@ typedef struct stk_op_counts {
     char epoch[STK_ID_SIZE];
 } stk_op_counts;
 
-/* --- the port ------------------------------------------------------------------------------------------------------ */
+/* --- the port
+ * ------------------------------------------------------------------------------------------------------ */
 
 typedef void (*stk_state_note)(const char *what, void *arg);
 
@@ -501,7 +546,8 @@ struct stk_state {
     const stk_state_ops *ops;
 };
 
-/* Makes a zeroed operation of its kind (all of them start with `op`): stk_op_submit *op = stk_op_new(STK_OP_SUBMIT, done, arg). */
+/* Makes a zeroed operation of its kind (all of them start with `op`): stk_op_submit *op =
+ * stk_op_new(STK_OP_SUBMIT, done, arg). */
 void *stk_op_new(stk_op_kind kind, stk_op_done done, void *arg);
 /* Frees it with everything it owns (in and out). The port does this after `done`. */
 void stk_op_free(stk_op *op);
@@ -509,8 +555,8 @@ const char *stk_op_name(stk_op_kind kind);
 
 /* Takes ownership. */
 void stk_state_call(stk_state *st, void *op);
-/* Calls note(what) on the loop after each change of "run/<id>", "capacity", "output/<run>", "config". May be lost (Redis) or come
- * twice: look again, and sweep every second. Returns an id for unwatch. */
+/* Calls note(what) on the loop after each change of "run/<id>", "capacity", "output/<run>", "config". May be
+ * lost (Redis) or come twice: look again, and sweep every second. Returns an id for unwatch. */
 int64_t stk_state_watch(stk_state *st, const char *what, stk_state_note note, void *arg);
 void stk_state_unwatch(stk_state *st, int64_t id);
 bool stk_state_ready(const stk_state *st);

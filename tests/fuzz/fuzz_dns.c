@@ -1,5 +1,5 @@
-/* The reader of DNS answers: the first byte picks the type, the rest is the message. Nothing passes that does not answer the
- * question, and no address of another family comes out. */
+/* The reader of DNS answers: the first byte picks the type, the rest is the message. Nothing passes that does
+ * not answer the question, and no address of another family comes out. */
 #include "egress-proxy/dns_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

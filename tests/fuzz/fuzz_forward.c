@@ -1,5 +1,6 @@
-/* Plain http through the proxy: whatever head passes is rewritten into one that the same strict parser takes, with one Host, the
- * same framing and nothing of one hop; whatever body passes comes out in a framing that decodes to the same bytes. */
+/* Plain http through the proxy: whatever head passes is rewritten into one that the same strict parser takes,
+ * with one Host, the same framing and nothing of one hop; whatever body passes comes out in a framing that
+ * decodes to the same bytes. */
 #include "egress-proxy/body.h"
 #include "egress-proxy/rewrite.h"
 
@@ -44,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     need(stk_head_request(stk_buf_view(&out), &wide, &rescan, &again, &fault, &why) == (ptrdiff_t)out.n);
     need(again.framing == head.framing && again.length == head.length && !again.keep_alive && !again.upgrade);
     need(again.host.n >= strlen(target.host) && memcmp(again.host.p, target.host, strlen(target.host)) == 0);
-    need(!stk_head_get(&again, "proxy-authorization") && !stk_head_get(&again, "upgrade") && !stk_head_get(&again, "te"));
+    need(!stk_head_get(&again, "proxy-authorization") && !stk_head_get(&again, "upgrade") &&
+         !stk_head_get(&again, "te"));
     check_body(head.framing, head.length, stk_str_n(all.p + used, all.n - (size_t)used));
     return 0;
 }

@@ -1,4 +1,5 @@
-/* The reader of TLS hellos: bounded, the same however much follows, and never a pass that a longer look would refuse. */
+/* The reader of TLS hellos: bounded, the same however much follows, and never a pass that a longer look would
+ * refuse. */
 #include "egress-proxy/sni.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

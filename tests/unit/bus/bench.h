@@ -1,4 +1,5 @@
-/* An embedded bus with one loop and one handle, for the unit tests of this folder. Topics: "t" (2 partitions), "c" (compacted, 1). */
+/* An embedded bus with one loop and one handle, for the unit tests of this folder. Topics: "t" (2
+ * partitions), "c" (compacted, 1). */
 #ifndef STK_TESTS_UNIT_BUS_BENCH_H
 #define STK_TESTS_UNIT_BUS_BENCH_H
 

@@ -1,3 +1,4 @@
+/* What the tests of the scheduler share. */
 #ifndef STK_TEST_SCHEDULER_UNIT_H
 #define STK_TEST_SCHEDULER_UNIT_H
 
