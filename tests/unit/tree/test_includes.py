@@ -21,9 +21,9 @@ MAY = {
     "deploy/standalone": PORTS | PROGRAMS | {"deploy/standalone"},
     **{program: PORTS | {program} for program in PROGRAMS - {"egress-proxy"}},
 }
-# What links no library beside libevent: the static programs and the libraries they are made of.
+# What links no library that has no static archive: the static programs and the libraries they are made of.
 STATIC = {"proto/http", "proto/message", "proto/policy", "workers/runtime", "egress-proxy"}
-HOST_LIBRARIES = re.compile(r"<(openssl|cjson|sqlite3|yaml|curl)\b")
+HOST_LIBRARIES = re.compile(r"<(openssl|cjson|sqlite3|curl)\b")
 
 
 def area(path):

@@ -39,7 +39,7 @@ def test_files_named_by_a_readme_exist():
     missing = []
     for page in tree.with_suffix("README.md"):
         folder = tree.ROOT / os.path.dirname(page)
-        for name in re.findall(r"`([\w./-]+\.(?:c|h|py|sh|json|yaml|md))`", tree.text(page)):
+        for name in re.findall(r"`([\w./-]+\.(?:c|h|py|sh))`", tree.text(page)):
             if not (folder / name).exists() and not (tree.ROOT / name).exists() and not list(tree.ROOT.glob(f"**/{name}")):
                 missing.append(f"{page}: {name}")
     assert not missing, "\n".join(missing)
