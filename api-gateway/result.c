@@ -53,7 +53,7 @@ static void ask(void *arg)
 /* State keeps the output where it is small. */
 static bool is_whole(const stk_event *ev)
 {
-    return ev->secret.set || (ev->stdout_bytes == 0 && ev->stderr_bytes == 0);
+    return ev->secret.set || (ev->stdout_bytes == 0 && ev->stderr_bytes == 0 && ev->files == 0);
 }
 
 static void on_whole(void *arg)

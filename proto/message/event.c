@@ -22,6 +22,7 @@ static const stk_field fields[] = {
     {"late", STK_F_BOOL, F(late)},
     {"stdout_bytes", STK_F_INT, F(stdout_bytes), KEPT, 0, INT64_MAX},
     {"stderr_bytes", STK_F_INT, F(stderr_bytes), KEPT, 0, INT64_MAX},
+    {"files", STK_F_INT, F(files), 0, 0, STK_FILES_MAX},
     {"backend", STK_F_TEXT, F(backend)},
     {"isolation", STK_F_TEXT, F(isolation)},
     {"warm", STK_F_BOOL, F(warm)},

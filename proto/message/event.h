@@ -30,6 +30,7 @@ typedef struct stk_event {
     int64_t signal;
     bool timed_out, oom_killed, truncated, late;
     int64_t stdout_bytes, stderr_bytes; /* produced, before cutting */
+    int64_t files;                      /* how many the sealed part lists */
     char backend[STK_BACKEND_MAX];
     char isolation[16]; /* microvm | gvisor | container */
     bool warm;
