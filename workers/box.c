@@ -1,5 +1,4 @@
 #include "workers/box.h"
-#include "proto/http/client.h"
 #include "workers/frames.h"
 
 #define HEALTH_LIMIT stk_sec(10)
@@ -13,6 +12,9 @@ struct stk_box {
     stk_sandbox *sbx;
     stk_proxy_link *proxy;
     stk_http_conn *health, *command;
+    stk_http_conn *control; /* NULL until files are sent or fetched */
+    stk_http_done control_done;
+    void *control_arg;
     stk_frames frames;
     bool running; /* a command was sent and has not ended */
     bool lost;
@@ -160,6 +162,40 @@ void stk_box_probe(stk_box *box)
         report_lost(box, false, err.detail);
 }
 
+/* --- the control link --------------------------------------------------------------------------------------
+ */
+
+static void on_control_fail(stk_http_conn *conn, const stk_err *err, bool sent, void *arg)
+{
+    report_lost(arg, false, "the runtime closed its control link");
+}
+
+static const stk_http_conn_ops control_ops = {.on_fail = on_control_fail};
+
+static void on_control(const stk_err *err, bool sent, const stk_head *head, stk_str body, void *arg)
+{
+    stk_box *box = arg;
+    stk_http_done done = STK_TAKE(box->control_done);
+    if (done)
+        done(err, sent, head, body, box->control_arg);
+}
+
+int stk_box_call(stk_box *box, const char *method, const char *target, const char *headers, stk_str body,
+                 uint64_t most, stk_span limit, stk_http_done done, void *arg, stk_err *err)
+{
+    if (!box->control) {
+        int rc = stk_http_conn_new(stk_loop_base(box->loop), box->sbx->link_control, NULL, &control_ops, box,
+                                   &box->control, err);
+        if (rc < 0)
+            return rc;
+        box->sbx->link_control = -1;
+    }
+    box->control_done = done;
+    box->control_arg = arg;
+    return stk_http_call(box->control, method, target, HOST, headers, body, most, limit, on_control, box,
+                         err);
+}
+
 /* --- life
  * ---------------------------------------------------------------------------------------------------- */
 
@@ -171,6 +207,8 @@ static void box_free(stk_box *box)
         stk_http_conn_free(box->health);
     if (box->command)
         stk_http_conn_free(box->command);
+    if (box->control)
+        stk_http_conn_free(box->control);
     stk_frames_done(&box->frames);
     free(box);
 }
@@ -253,6 +291,7 @@ void stk_box_own(stk_box *box, const stk_box_ops *ops, void *arg)
 {
     box->ops = ops;
     box->arg = arg;
+    box->control_done = NULL;
 }
 
 const char *stk_box_id(const stk_box *box)

@@ -5,6 +5,7 @@
 #define STK_WORKERS_BOX_H
 
 #include "proto/base/loop.h"
+#include "proto/http/client.h"
 #include "proto/message/link.h"
 #include "proto/message/request.h"
 #include "workers/output.h"
@@ -49,6 +50,10 @@ void stk_box_probe(stk_box *box);
 int stk_box_policy(stk_box *box, int64_t version, const char *run, stk_str policy, stk_err *err) STK_MUST_USE;
 /* Starts the command: body of POST /execute (JSON). limit: hard limit of our own for the whole call. */
 int stk_box_execute(stk_box *box, stk_str body, stk_span limit, stk_err *err) STK_MUST_USE;
+/* One call on the control link, for files; one at a time. `done` as in stk_http_call, unless the box gets
+ * another owner or is destroyed before. A runtime that breaks the protocol is told to `done` only. */
+int stk_box_call(stk_box *box, const char *method, const char *target, const char *headers, stk_str body,
+                 uint64_t most, stk_span limit, stk_http_done done, void *arg, stk_err *err) STK_MUST_USE;
 /* False: the proxy is gone already; on_drained will not come. */
 bool stk_box_drain(stk_box *box);
 int64_t stk_box_oom_kills(const stk_box *box);

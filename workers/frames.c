@@ -82,10 +82,15 @@ int stk_frames_feed(stk_frames *frames, stk_str data, stk_frame_fn fn, void *arg
 
 void stk_frames_refusal(const stk_frames *frames, char *out, size_t size)
 {
+    stk_refusal_text(frames->status, stk_buf_view(&frames->line), out, size);
+}
+
+void stk_refusal_text(int status, stk_str body, char *out, size_t size)
+{
     stk_json *doc STK_AUTO(stk_json_freep) = NULL;
     stk_err err;
-    snprintf(out, size, "the runtime refused the command (status %d)", frames->status);
-    if (stk_json_parse(stk_buf_view(&frames->line), NULL, &doc, &err) < 0)
+    snprintf(out, size, "the runtime refused it (status %d)", status);
+    if (stk_json_parse(body, NULL, &doc, &err) < 0)
         return;
     stk_jv detail = stk_jv_get(stk_json_root(doc), "detail");
     if (stk_jv_is(detail, STK_J_ARRAY))

@@ -30,6 +30,8 @@ void stk_frames_begin(stk_frames *frames, int status);
 int stk_frames_feed(stk_frames *frames, stk_str data, stk_frame_fn fn, void *arg, stk_err *err) STK_MUST_USE;
 /* One line about a 4xx answer: its "detail" when it is a text, or its first problem. */
 void stk_frames_refusal(const stk_frames *frames, char *out, size_t size);
+/* The same for any answer of the runtime. */
+void stk_refusal_text(int status, stk_str body, char *out, size_t size);
 void stk_frames_done(stk_frames *frames);
 
 #endif

@@ -37,13 +37,13 @@ static void on_box_policy(stk_box *box, bool ok, const char *detail, void *arg)
 {
     stk_job *job = arg;
     job->policies -= job->policies > 0;
-    if (job->ending)
+    if (job->ending || job->stage.collecting)
         return;
     if (!ok) { /* a command must not run on under the policy before */
         stk_job_conclude(job, STK_REASON_REFUSED, detail);
     } else if (job->want_policy && job->policies == 0) {
         job->want_policy = false;
-        step_launch(job);
+        stk_stage_in(job, step_launch);
     }
 }
 
@@ -72,15 +72,6 @@ static void on_box_gap(stk_box *box, bool stderr_, int64_t bytes, void *arg)
         stk_output_gap(&job->out[stderr_], bytes);
 }
 
-static stk_reason reason_of(const stk_exec_end *end)
-{
-    if (end->timed_out)
-        return STK_REASON_TIMEOUT;
-    if (end->signal == 9 && end->oom_killed)
-        return STK_REASON_OOM;
-    return end->signal ? STK_REASON_SIGNALED : STK_REASON_EXITED;
-}
-
 static void on_box_exit(stk_box *box, const stk_exec_end *end, void *arg)
 {
     stk_job *job = arg;
@@ -88,7 +79,7 @@ static void on_box_exit(stk_box *box, const stk_exec_end *end, void *arg)
         return;
     job->end = *end;
     job->end.oom_killed = end->oom_killed || stk_box_oom_kills(box) > 0;
-    stk_job_conclude(job, reason_of(&job->end), end->detail);
+    stk_job_exited(job);
 }
 
 static void on_box_refused(stk_box *box, const char *detail, void *arg)
@@ -102,7 +93,9 @@ static void on_box_lost(stk_box *box, bool oom, const char *why, void *arg)
     if (job->ending)
         return;
     job->box_ready = job->box_ready && job->launched;
-    if (job->warm && !job->launched) { /* nothing was tried in it: another one is made */
+    if (job->stage.collecting) {
+        stk_stage_stop(job, why);
+    } else if (job->warm && !job->launched) { /* nothing was tried in it: another one is made */
         stk_log_warn(&job->who, "pooled sandbox %s is lost, a new one is made: %s", job->subject.sandbox,
                      why);
         job->warm = false;
@@ -376,13 +369,16 @@ bool stk_job_warm(const stk_job *job)
 void stk_job_cancel(stk_job *job)
 {
     job->cancelled = true; /* seen by the next step when nothing runs yet */
-    if (job->box_ready)
+    if (job->box_ready && !job->stage.collecting)
         stk_job_conclude(job, STK_REASON_CANCELLED, "");
 }
 
 void stk_job_abandon(stk_job *job, const char *why)
 {
-    stk_job_fail(job, STK_REASON_WORKER_LOST, why, false);
+    if (job->stage.collecting)
+        stk_stage_stop(job, why);
+    else
+        stk_job_fail(job, STK_REASON_WORKER_LOST, why, false);
 }
 
 void stk_job_policy_changed(stk_job *job)

@@ -267,6 +267,7 @@ static void job_free(stk_job *job)
     for (size_t i = 0; i < STK_COUNT(timers); i++)
         if (timers[i])
             stk_timer_free(timers[i]);
+    stk_stage_done(&job->stage);
     stk_evidence_done(&job->evidence);
     stk_output_done(&job->out[0]);
     stk_output_done(&job->out[1]);
@@ -345,6 +346,27 @@ void stk_job_conclude(stk_job *job, stk_reason reason, const char *detail)
         stk_timer_free(STK_TAKE(job->limit_timer));
     stk_job_output_flush(job);
     after(job, END_WAIT);
+}
+
+static stk_reason reason_of(const stk_exec_end *end)
+{
+    if (end->timed_out)
+        return STK_REASON_TIMEOUT;
+    if (end->signal == 9 && end->oom_killed)
+        return STK_REASON_OOM;
+    return end->signal ? STK_REASON_SIGNALED : STK_REASON_EXITED;
+}
+
+static void conclude_exit(stk_job *job)
+{
+    stk_job_conclude(job, reason_of(&job->end), job->end.detail);
+}
+
+void stk_job_exited(stk_job *job)
+{
+    if (job->limit_timer)
+        stk_timer_free(STK_TAKE(job->limit_timer));
+    stk_stage_out(job, conclude_exit);
 }
 
 void stk_job_fail(stk_job *job, stk_reason reason, const char *why, bool count)

@@ -8,6 +8,7 @@
 #include "workers/job.h"
 #include "workers/launch_file.h"
 #include "workers/rows.h"
+#include "workers/stage.h"
 
 struct stk_job {
     stk_ctx *ctx;
@@ -37,6 +38,7 @@ struct stk_job {
     bool giving_back, counts;
     char journal[256];
 
+    stk_stage stage;
     stk_evidence evidence;
     stk_output out[2]; /* stdout, stderr */
     stk_buf live;      /* output not yet given to state */
@@ -69,6 +71,8 @@ int stk_job_event_text(stk_job *job, const char *kind, bool seal, stk_buf *out, 
 /* job_end.c */
 /* The verdict: everything from here on is the way out. Repeated calls are ignored. */
 void stk_job_conclude(stk_job *job, stk_reason reason, const char *detail);
+/* The command ended by itself, as job->end says: its files are fetched, then it is concluded. */
+void stk_job_exited(stk_job *job);
 /* Ours, before the command was sent: back to the queue. count: this attempt counts. */
 void stk_job_give_back(stk_job *job, const char *why, bool count);
 /* Ours, whenever: given back when the command was not sent, or is asked to be repeated always; else `reason`

@@ -3,6 +3,8 @@
 #include "workers/job_impl.h"
 #include <stdio.h>
 
+#define RESULT_MAX ((size_t)1 << 20) /* what brokers take without being told */
+
 /* --- POST /execute
  * --------------------------------------------------------------------------------------------- */
 
@@ -173,11 +175,13 @@ static void fill_event(const stk_job *job, const char *kind, stk_event *ev)
     stk_evidence_finish(&job->evidence, ev);
 }
 
-static stk_str first_part(const stk_output *output, size_t most, bool *ret_cut)
+/* The end of it: that is what is shown. */
+static stk_str last_part(const stk_output *output, size_t most, bool *ret_cut)
 {
     stk_str kept = stk_buf_view(&output->kept);
-    *ret_cut = *ret_cut || kept.n > most;
-    return stk_str_n(kept.p, stk_min(kept.n, most));
+    size_t skip = kept.n > most ? kept.n - most : 0;
+    *ret_cut = *ret_cut || skip;
+    return skip ? stk_str_n(kept.p + skip, most) : kept;
 }
 
 static int event_text(stk_job *job, const char *kind, size_t most, stk_buf *out, stk_err *err)
@@ -187,16 +191,21 @@ static int event_text(stk_job *job, const char *kind, size_t most, stk_buf *out,
     fill_event(job, kind, &ev);
     if (most && job->started) {
         stk_result_secret secret = {0};
-        stk_bytes_set(&secret.stdout_data, first_part(&job->out[0], most, &ev.truncated));
-        stk_bytes_set(&secret.stderr_data, first_part(&job->out[1], most, &ev.truncated));
+        stk_bytes_set(&secret.stdout_data, last_part(&job->out[0], most, &ev.truncated));
+        stk_bytes_set(&secret.stderr_data, last_part(&job->out[1], most, &ev.truncated));
+        if (job->secret.collect.n) {
+            stk_buf files STK_AUTO(stk_buf_done) = STK_BUF(STK_RECORD_MAX);
+            stk_stage_write(job, &files);
+            stk_bytes_set(&secret.files, stk_buf_view(&files));
+            ev.files = (int64_t)job->secret.collect.n;
+        }
         rc = stk_event_seal(&ev, &secret, job->ctx->ring, err);
         stk_result_secret_done(&secret);
     }
     return rc < 0 ? rc : stk_event_encode(&ev, out, err);
 }
 
-/* Output whose bytes all need escapes can outgrow a record: then less of it is kept, never none of the
- * verdict. */
+/* Much output beside many files can outgrow a record: then less of it is kept, never none of the verdict. */
 int stk_job_event_text(stk_job *job, const char *kind, bool seal, stk_buf *out, stk_err *err)
 {
     static const size_t kept[] = {SIZE_MAX, STK_OUTPUT_MAX / 4, STK_OUTPUT_MAX / 32, 0};
@@ -204,6 +213,8 @@ int stk_job_event_text(stk_job *job, const char *kind, bool seal, stk_buf *out, 
     for (size_t i = seal ? 0 : STK_COUNT(kept) - 1; rc < 0 && i < STK_COUNT(kept); i++) {
         stk_buf_reset(out);
         rc = event_text(job, kind, kept[i], out, err);
+        if (rc == 0 && kept[i] && out->n > RESULT_MAX)
+            rc = stk_err_set(err, STK_E_LIMIT, "the result is too large");
     }
     return rc;
 }
