@@ -10,11 +10,14 @@ void stk__check_begin(stk_check *c)
     c->report.ok = c->begun = true;
 }
 
-void stk__check_place(stk_check *c, int32_t partition, int64_t last)
+void stk__check_place(stk_check *c, int32_t partition, int64_t last, stk_str head)
 {
     if ((c->nplaces & (c->nplaces - 1)) == 0)
         c->places = stk_xrealloc(c->places, (c->nplaces ? c->nplaces * 2 : 1) * sizeof(*c->places));
-    c->places[c->nplaces++] = (stk_place){partition, last};
+    stk_place *p = &c->places[c->nplaces++];
+    *p = (stk_place){.partition = partition, .last = last, .known = head.n > 0};
+    if (head.n == sizeof(p->head))
+        memcpy(p->head, head.p, head.n);
     c->report.chains++;
 }
 
@@ -74,6 +77,8 @@ int stk__check_chain_end(stk_check *c, stk_err *err)
     const stk_place *p = &c->places[c->at];
     if (c->chain.seq != p->last)
         stk__check_broken(c, c->chain.seq + 1, (stk_str){NULL, 0}, "the row is missing");
+    else if (p->known && memcmp(p->head, c->chain.hash, sizeof(p->head)) != 0)
+        stk__check_broken(c, c->chain.seq, (stk_str){NULL, 0}, "the chain's head is another one");
     else if (stk_chain_heads_add(&c->heads, p->partition, &c->chain) < 0)
         return stk_err_set(err, STK_E_LIMIT, "too many chains");
     c->at++;

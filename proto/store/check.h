@@ -9,6 +9,8 @@
 typedef struct stk_place {
     int32_t partition;
     int64_t last; /* seq when the check began: rows added meanwhile are not waited for */
+    bool known;   /* the head that was kept apart from the rows */
+    uint8_t head[STK_SHA256];
 } stk_place;
 
 typedef struct stk_check {
@@ -28,7 +30,8 @@ typedef struct stk_stored_row {
 } stk_stored_row;
 
 void stk__check_begin(stk_check *c);
-void stk__check_place(stk_check *c, int32_t partition, int64_t last);
+/* `head`: of the chain as it was kept apart from the rows; empty when it was not. */
+void stk__check_place(stk_check *c, int32_t partition, int64_t last, stk_str head);
 /* False: broken; the report says where. */
 bool stk__check_row(stk_check *c, const stk_stored_row *row);
 /* The report becomes: broken at this row of the present chain. */

@@ -107,6 +107,8 @@ void stk__store_job_submit(stk_store_job *job)
     link_job(job);
     if (!job->err.code && job->store->closing)
         stk_err_set(&job->err, STK_E_UNAVAILABLE, "the store is closing");
+    if (!job->err.code && job->kind->writes && desk->read_only)
+        stk_err_set(&job->err, STK_E_USAGE, "the store was opened for reading");
     if (!job->err.code && (desk->waiting > WAITING_MAX || desk->waiting_bytes > WAITING_BYTES))
         stk_err_set(&job->err, STK_E_BUSY, "%zu requests wait for the store", desk->waiting);
     if (job->err.code) {

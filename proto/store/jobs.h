@@ -68,6 +68,7 @@ typedef struct stk_store_work {
 
 struct stk_store_desk {
     const stk_store_work *work;
+    bool read_only; /* appends are refused */
     pthread_mutex_t lock;
     pthread_cond_t write_wake, read_wake, settled; /* monotonic */
     /* under the lock */

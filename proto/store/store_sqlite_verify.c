@@ -10,7 +10,7 @@ static int begin(stk_check *c, sqlite3 *db, stk_err *err)
     int rc = stk_db_prepare(db, "SELECT partition, max(seq) FROM audit GROUP BY partition ORDER BY partition",
                             &stmt, err);
     while (rc == 0 && (rc = stk_db_step(stmt, err)) == 1) {
-        stk__check_place(c, sqlite3_column_int(stmt, 0), sqlite3_column_int64(stmt, 1));
+        stk__check_place(c, sqlite3_column_int(stmt, 0), sqlite3_column_int64(stmt, 1), (stk_str){NULL, 0});
         rc = 0;
     }
     sqlite3_finalize(stmt);
