@@ -49,6 +49,7 @@ typedef struct rig {
 
 rig *rig_new(void);
 void rig_free(rig *r);
+void rig_record(rig *r); /* rig_record.c */
 void rig_until(rig *r, bool (*holds)(rig *r, void *arg), void *arg);
 void rig_turn(rig *r, stk_span span);
 void rig_note(void *arg, const char *what);
@@ -69,5 +70,16 @@ void rig_release(rig *r);
 /* What state says: state text, or "finished:<reason>". */
 const char *rig_state(rig *r, const char *run);
 void *rig_call(rig *r, void *op);
+
+/* The job has ended: what must hold always; frees the rig. */
+void rig_end_job(rig *r);
+
+/* Frames of the runtime. */
+#define EXIT(members) "{\"exit\":{" members "}}\n"
+#define EXIT_OF(code, signal, more)                                                                          \
+    EXIT("\"exit_code\":" code ",\"signal\":" signal                                                         \
+         ",\"truncated\":false,\"duration_ms\":3,\"stdout_bytes\":6,"                                        \
+         "\"stderr_bytes\":0," more)
+#define PLAIN "\"timed_out\":false,\"oom_killed\":false"
 
 #endif
