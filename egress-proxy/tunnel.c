@@ -182,12 +182,15 @@ static void end_half(half *h)
     stk_tunnel *tunnel = h->tunnel;
     event_del(&h->readable);
     event_del(&h->writable);
+    stk_flow_forget(tunnel->flow, &h->tokens);
     return_pipe(h);
     h->done = true;
     if (tunnel->out.done && tunnel->in.done)
         finish(tunnel, STK_R_CLOSED);
-    else if (shutdown(h->to, SHUT_WR) < 0)
-        finish(tunnel, STK_R_RESET);
+    else
+        shutdown(
+            h->to,
+            SHUT_WR); /* a receiver that is gone shows in the other direction, which may still hold bytes */
 }
 
 static bool is_guarded(const half *h)
