@@ -45,6 +45,16 @@ const char *stk_cli_opt_get(const stk_cli_args *args, const char *name)
     return NULL;
 }
 
+const char *stk_cli_opt_next(const stk_cli_args *args, const char *name, size_t *at)
+{
+    while (*at < args->nvalues) {
+        size_t i = (*at)++;
+        if (strcmp(args->verb->opts[args->values[i].opt].name, name) == 0)
+            return args->values[i].value;
+    }
+    return NULL;
+}
+
 static const stk_cli_opt *find(const stk_cli_verb *verb, const char *name, size_t n, size_t *ret_at,
                                bool *ret_common)
 {
@@ -63,6 +73,18 @@ static const stk_cli_opt *find(const stk_cli_verb *verb, const char *name, size_
     return NULL;
 }
 
+static int give(stk_cli_args *args, const stk_cli_opt *opt, size_t at, const char *value)
+{
+    args->given[at] = value;
+    if (!opt->value || !stk_str_ends(stk_str_of(opt->value), STK_STR("...")))
+        return -1;
+    if (args->nvalues == STK_CLI_VALUES)
+        return stk_cli_fail(args, 2, "--%s is given too often", opt->name);
+    args->values[args->nvalues].opt = at;
+    args->values[args->nvalues++].value = value;
+    return -1;
+}
+
 /* -1 = go on. */
 static int take_option(stk_cli_args *args, int argc, char **argv, int *i)
 {
@@ -79,9 +101,9 @@ static int take_option(stk_cli_args *args, int argc, char **argv, int *i)
         return stk_cli_fail(args, 2, "--%s needs a value: %s", opt->name, opt->value);
     if (!opt->value && value)
         return stk_cli_fail(args, 2, "--%s takes no value", opt->name);
-    if (!is_common) {
-        args->given[at] = value ? value : "1";
-    } else if (at == 0) {
+    if (!is_common)
+        return give(args, opt, at, value ? value : "1");
+    if (at == 0) {
         args->url = value;
     } else if (at == 1) {
         args->token = value; /* a file, read later */

@@ -1,5 +1,6 @@
 #include "api-gateway/cli/call.h"
 #include "api-gateway/cli/cli.h"
+#include "api-gateway/cli/run_files.h"
 #include "api-gateway/cli/table.h"
 #include "proto/message/run.h"
 #include <stdio.h>
@@ -14,7 +15,10 @@ const stk_cli_verb stk_cli_run = {
              "status is the\n"
              "command's, 124 after a timeout, 137 when memory ran out, 125 when Stockade failed.",
     .opts = {{"timeout", "SECONDS", "of the command; default 300", 0},
-             {"env", "NAME=VALUE", "one environment variable", 0},
+             {"env", "NAME=VALUE...", "one environment variable", 0},
+             {"file", "LOCAL[:PATH]...", "put a file into the working directory first", 0},
+             {"collect", "PATH...", "bring a file back, 256 KiB in all; exit 125 when one is not there", 0},
+             {"out", "DIR", "where to; default the present directory", 0},
              {"cwd", "DIR", "working directory; default /workspace", 0},
              {"stdin", "FILE", "what the command reads; - is this program's stdin", 0},
              {"backend", "NAME", "auto, oci, docker, k8s or firecracker", 0},
@@ -62,16 +66,18 @@ static int write_stdin(const stk_cli_args *args, stk_jw *w)
 
 static int write_env(const stk_cli_args *args, stk_jw *w)
 {
-    const char *pair = stk_cli_opt_get(args, "env");
-    if (!pair)
+    size_t at = 0;
+    if (!stk_cli_opt_get(args, "env"))
         return 0;
-    const char *equals = strchr(pair, '=');
-    if (!equals)
-        return stk_cli_fail(args, 2, "--env needs NAME=VALUE");
     stk_jw_key(w, "env");
     stk_jw_object(w);
-    stk_jw_key_str(w, stk_str_n(pair, (size_t)(equals - pair)));
-    stk_jw_text(w, equals + 1);
+    for (const char *pair; (pair = stk_cli_opt_next(args, "env", &at));) {
+        const char *equals = strchr(pair, '=');
+        if (!equals)
+            return stk_cli_fail(args, 2, "--env needs NAME=VALUE");
+        stk_jw_key_str(w, stk_str_n(pair, (size_t)(equals - pair)));
+        stk_jw_text(w, equals + 1);
+    }
     stk_jw_close(w, '}');
     return 0;
 }
@@ -112,6 +118,8 @@ static int write_run(const stk_cli_args *args, stk_buf *body)
     int status = write_env(args, &w);
     if (status == 0)
         status = write_stdin(args, &w);
+    if (status == 0)
+        status = stk_cli_files_write(args, &w);
     stk_jw_close(&w, '}');
     return status;
 }
@@ -140,6 +148,13 @@ int stk_cli_result_exit(stk_jv result)
                            (int)code, (int)signal);
 }
 
+/* Who goes on with a file after exit status 0 must have it. */
+static int exit_of(stk_jv result, bool have_files)
+{
+    int status = stk_cli_result_exit(result);
+    return status == 0 && !have_files ? 125 : status;
+}
+
 static int print_result(const stk_cli_args *args, stk_jv result)
 {
     stk_str out = stk_jv_str(stk_jv_get(result, "stdout_tail")),
@@ -147,7 +162,7 @@ static int print_result(const stk_cli_args *args, stk_jv result)
     char reason[32], detail[600];
     if (args->json) {
         stk_cli_print_json(result);
-        return stk_cli_result_exit(result);
+        return exit_of(result, !stk_cli_opt_get(args, "out") || stk_cli_files_save(args, result));
     }
     fwrite(out.p, 1, out.n, stdout);
     fflush(stdout);
@@ -159,7 +174,7 @@ static int print_result(const stk_cli_args *args, stk_jv result)
     if (strcmp(reason, "exited") != 0)
         stk_cli_fail(args, 0, "the run ended as %s%s%s", reason, has_detail ? ": " : "",
                      has_detail ? stk_cli_text(result, "detail", detail, sizeof(detail)) : "");
-    return stk_cli_result_exit(result);
+    return exit_of(result, stk_cli_files_save(args, result));
 }
 
 /* A run that outlasts the server's patience is asked for again until it has ended. */
