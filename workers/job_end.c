@@ -292,10 +292,11 @@ static void step(void *arg)
 {
     stk_job *job = arg;
     job->step_posted = false;
+    job->entered = job->end_at;
     switch (job->end_at) {
     case END_WAIT:
         if (job->calls == 0) {
-            job->end_at = END_DRAIN;
+            job->entered = job->end_at = END_DRAIN;
             drain(job);
         }
         break;
@@ -329,7 +330,6 @@ void stk_job_end_step(stk_job *job)
     bool waits = job->end_at == END_WAIT || job->end_at == END_DONE;
     if (!waits && job->entered == job->end_at)
         return; /* under way: its own callback goes on */
-    job->entered = job->end_at;
     job->step_posted = true;
     stk_loop_post(job->ctx->loop, step, job);
 }
