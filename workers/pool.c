@@ -28,9 +28,11 @@ typedef struct warm {
     char tenant[STK_TENANT_MAX];
     char key[STK_ID_SIZE];
     char backend[STK_BACKEND_MAX];
+    char sandbox[STK_ID_SIZE];
     stk_mono expires;
     char journal[256];
     size_t calls;   /* operations of state in flight */
+    bool dead;      /* lost while it was being registered */
     bool stale;     /* to be removed as soon as it can */
     bool renounced; /* it belongs to an ended incarnation: state does not count it any more */
     bool given;     /* state has given it to a run … */
@@ -94,8 +96,7 @@ static void destroy(warm *w)
     stk_loop_post(w->pool->ctx->loop, destroy_posted, w);
 }
 
-/* --- out of the pool
- * --------------------------------------------------------------------------------------------- */
+/* --- out of the pool --- */
 
 static void on_taken_back(stk_op *base, void *arg)
 {
@@ -135,7 +136,7 @@ static void take_back(warm *w)
 static void drop_from_state(warm *w)
 {
     stk_op_pool_drop *op = stk_op_new(STK_OP_POOL_DROP, NULL, NULL);
-    snprintf(op->in.sandbox, sizeof(op->in.sandbox), "%s", stk_box_id(w->box));
+    memcpy(op->in.sandbox, w->sandbox, sizeof(op->in.sandbox));
     memcpy(op->in.worker, w->pool->ctx->worker, sizeof(op->in.worker));
     stk_state_call(w->pool->ctx->state, op);
 }
@@ -156,13 +157,14 @@ static void on_lost(stk_box *box, bool oom, const char *why, void *arg)
     stk_log_warn(NULL, "pooled sandbox %s is lost: %s", stk_box_id(box), why);
     if (w->state == WARM_CREATING)
         back_off(w->pool);
+    else if (w->state == WARM_REGISTERING)
+        w->dead = true;
     else
         drop_from_state(w);
     destroy(w);
 }
 
-/* --- into the pool
- * ------------------------------------------------------------------------------------------------- */
+/* --- into the pool --- */
 
 static void on_put(stk_op *base, void *arg)
 {
@@ -170,9 +172,12 @@ static void on_put(stk_op *base, void *arg)
     stk_op_pool_put *op = (stk_op_pool_put *)base;
     stk_pool *pool = w->pool;
     w->calls--;
+    if (w->dead)
+        drop_from_state(w);
+    bool registering = w->state == WARM_REGISTERING;
     if (w->state == WARM_GONE)
         forget(w);
-    if (w->state != WARM_REGISTERING)
+    if (!registering)
         return;
     w->state = WARM_READY;
     bool refused = base->rc < 0 || !op->taken_in;
@@ -235,6 +240,7 @@ static void create(stk_pool *pool, const stk_tenant_view *tenant, const stk_pool
                                 .max_concurrent = 1,
                                 .require_runtime_class = tenant->sandbox.require_runtime_class};
     stk_id_new("sbx", stk_wall_now(), sandbox.id);
+    memcpy(w->sandbox, sandbox.id, sizeof(w->sandbox));
     memcpy(sandbox.tenant, tenant->tenant, sizeof(sandbox.tenant));
     memcpy(sandbox.agent, agent->name, sizeof(sandbox.agent));
     memcpy(sandbox.image, agent->image, sizeof(sandbox.image));
@@ -243,9 +249,7 @@ static void create(stk_pool *pool, const stk_tenant_view *tenant, const stk_pool
         forget(w);
 }
 
-/* --- tending
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- tending --- */
 
 static size_t creating(const stk_pool *pool)
 {

@@ -118,7 +118,6 @@ void rig_config(rig *r, const char *name, const char *doc)
     const stk_bus_out out = {
         .topic = STK_TOPIC_CONFIG, .partition = -1, .key = stk_str_of(key), .value = stk_buf_view(&text)};
     stk_bus_publish(&r->bus_recorder, &out, NULL, NULL);
-    rig_until(r, landed, NULL);
     rig_until(r, view_has, NULL);
     stk_config_record_done(&rec);
 }

@@ -68,7 +68,7 @@ static void rlimit_add(cJSON *list, const char *type, int64_t value)
     cJSON_AddItemToArray(list, limit);
 }
 
-static cJSON *process_of(const stk_sandbox_spec *spec)
+static cJSON *process_of(const stk_sandbox_spec *spec, const stk_oci_paths *paths)
 {
     char links[16];
     snprintf(links, sizeof(links), "%d", spec->max_concurrent);
@@ -101,6 +101,8 @@ static cJSON *process_of(const stk_sandbox_spec *spec)
     rlimit_add(rlimits, "RLIMIT_NOFILE", spec->limits.open_files);
     rlimit_add(rlimits, "RLIMIT_FSIZE", spec->limits.file_bytes);
     rlimit_add(rlimits, "RLIMIT_CORE", 0);
+    if (!*paths->cgroup) /* it counts per user namespace: not as exact as a cgroup, but no fork bomb */
+        rlimit_add(rlimits, "RLIMIT_NPROC", spec->limits.pids + OWN_PIDS);
     cJSON_AddBoolToObject(process, "noNewPrivileges", true);
     return process;
 }
@@ -177,7 +179,7 @@ cJSON *stk_oci_config(const stk_sandbox_spec *spec, const stk_oci_paths *paths, 
 {
     cJSON *config = cJSON_CreateObject();
     cJSON_AddStringToObject(config, "ociVersion", "1.0.2");
-    cJSON_AddItemToObject(config, "process", process_of(spec));
+    cJSON_AddItemToObject(config, "process", process_of(spec, paths));
     cJSON *root = cJSON_AddObjectToObject(config, "root");
     cJSON_AddStringToObject(root, "path", paths->root);
     cJSON_AddBoolToObject(root, "readonly", true);
