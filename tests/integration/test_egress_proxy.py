@@ -5,6 +5,7 @@ import select
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -174,6 +175,39 @@ def test_tightening_cuts_what_no_longer_passes(worker):
     cut = [worker.until("record")["body"] for _ in range(2)]
     assert [(r["kind"], r["reason"]) for r in cut] == [("decision", "policy_changed"), ("close", "policy_changed")]
     assert cut[1]["bytes_in"] == cut[1]["bytes_out"] == 1
+
+
+def test_a_worker_that_does_not_read_slows_the_proxy_down_and_loses_no_record(worker):
+    worker.policy(1, allow=["allowed.example"])
+    total, done = 9000, []
+
+    def flood():
+        for _ in range(total // 6):
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.connect(worker.path)
+            sock.sendall(connect_request("evil.example"))
+            read_head(sock)
+            sock.close()
+            done.append(1)
+
+    threads = [threading.Thread(target=flood) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    seen = [0, time.monotonic()]
+
+    def stuck():
+        if len(done) != seen[0]:
+            seen[:] = [len(done), time.monotonic()]
+        return time.monotonic() - seen[1] > 1
+
+    wait_for("the flood to be held up", stuck, 60)
+    assert len(done) < total, "nothing was held up"
+    records = []
+    while len(records) < total:
+        records.append(worker.until("record", 30)["body"])
+    for thread in threads:
+        thread.join()
+    assert [r["seq"] for r in records] == list(range(1, total + 1)) == [r["seq"] for r in worker.journal()]
 
 
 def test_drain_ends_everything_and_says_so_behind_the_last_record(worker):
