@@ -1,8 +1,12 @@
-/* Audit rows stored per second: `bench_store sqlite N BATCH`. Rows are as workers write them, with details.
- * Per core = rows / CPU seconds of all threads of this process. */
+/* Audit rows stored per second: `bench_store sqlite|postgres N BATCH`. Rows are as workers write them, with
+ * details. Per core = rows / CPU seconds of all threads of this process. PostgreSQL: STK_PG_CONNINFO, into
+ * new schemas "bench…"; the floor is a bare COPY of the same rows, batches and columns into the same table.
+ */
 #include "proto/base/fd.h"
+#include "proto/store/store_postgres.h"
 #include "proto/store/store_sqlite.h"
 #include <fcntl.h>
+#include <libpq-fe.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -140,19 +144,101 @@ static int bench_sqlite(bench *b)
     return stk_rmtree(AT_FDCWD, dir, &err) < 0;
 }
 
+/* --- PostgreSQL */
+
+static void sql(PGconn *conn, const char *text)
+{
+    PGresult *res = PQexec(conn, text);
+    if (PQresultStatus(res) != PGRES_COMMAND_OK && PQresultStatus(res) != PGRES_TUPLES_OK &&
+        PQresultStatus(res) != PGRES_COPY_IN && PQresultStatus(res) != PGRES_COPY_OUT) {
+        fprintf(stderr, "bench_store: %s", PQerrorMessage(conn));
+        exit(1);
+    }
+    PQclear(res);
+}
+
+/* The rows that our store wrote, from the server into memory once, then back into an empty copy of the
+ * schema. */
+static void bare_copy(const char *conninfo, size_t batch, int64_t n, double *ret_wall, double *ret_cpu)
+{
+    PGconn *conn = PQconnectdb(conninfo);
+    stk_buf *batches = stk_xcalloc((size_t)n / batch + 2, sizeof(*batches));
+    size_t nbatches = 0, rows = 0;
+    sql(conn, "CREATE TABLE kept (LIKE audit)");
+    sql(conn, "INSERT INTO kept SELECT * FROM audit");
+    sql(conn, "COPY (SELECT * FROM kept) TO STDOUT (FORMAT text)");
+    for (char *line; PQgetCopyData(conn, &line, 0) > 0; rows++, PQfreemem(line)) {
+        if (rows % batch == 0)
+            stk_buf_init(&batches[nbatches++], (size_t)1 << 30);
+        (void)!stk_buf_text(&batches[nbatches - 1], line);
+    }
+    PQclear(PQgetResult(conn));
+    sql(conn, "TRUNCATE audit");
+    double cpu = bench_cpu_seconds();
+    stk_mono begun = stk_mono_now();
+    for (size_t i = 0; i < nbatches; i++) {
+        sql(conn, "COPY audit FROM STDIN (FORMAT text)");
+        if (PQputCopyData(conn, batches[i].p, (int)batches[i].n) != 1 || PQputCopyEnd(conn, NULL) != 1)
+            exit(1);
+        for (PGresult *res; (res = PQgetResult(conn)); PQclear(res))
+            if (PQresultStatus(res) != PGRES_COMMAND_OK)
+                exit(1);
+    }
+    *ret_wall = stk_span_sec(stk_mono_sub(stk_mono_now(), begun));
+    *ret_cpu = bench_cpu_seconds() - cpu;
+    for (size_t i = 0; i < nbatches; i++)
+        stk_buf_done(&batches[i]);
+    free(batches);
+    PQfinish(conn);
+}
+
+static int bench_postgres(bench *b)
+{
+    const char *server = getenv("STK_PG_CONNINFO");
+    char conninfo[1024], text[96];
+    stk_err err = {0};
+    stk_store_pg *pg;
+    stk_store *store;
+    PGconn *conn = PQconnectdb(server ? server : "");
+    snprintf(text, sizeof(text), "CREATE SCHEMA bench_%d", getpid());
+    sql(conn, text);
+    snprintf(conninfo, sizeof(conninfo), "%s options='-c search_path=bench_%d'", server ? server : "",
+             getpid());
+    stk_store_postgres_spec spec = {.conninfo = conninfo};
+    if (stk_store_postgres_open(&spec, &pg, &err) < 0 ||
+        stk_store_postgres_new(pg, b->loop, &store, &err) < 0) {
+        fprintf(stderr, "bench_store: %s\n", err.detail);
+        return 1;
+    }
+    double wall, cpu, bare_wall, bare_cpu;
+    run(b, store, &wall, &cpu);
+    stk_store_close(store);
+    stk_store_postgres_close(pg);
+    bare_copy(conninfo, b->batch, b->stored, &bare_wall, &bare_cpu);
+    printf("{\"name\":\"audit_rows_per_second_postgres\",\"batch\":%zu,\"n\":%lld,\"value\":%.0f,\"per_"
+           "core\":%.0f,"
+           "\"floor\":\"bare COPY\",\"floor_value\":%.0f,\"floor_per_core\":%.0f,\"ratio\":%.2f}\n",
+           b->batch, (long long)b->stored, (double)b->stored / wall, (double)b->stored / cpu,
+           (double)b->stored / bare_wall, (double)b->stored / bare_cpu, bare_wall / wall);
+    snprintf(text, sizeof(text), "SET client_min_messages = error; DROP SCHEMA bench_%d CASCADE", getpid());
+    sql(conn, text);
+    PQfinish(conn);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     stk_err err;
     bench b = {0};
     if (argc != 4 || stk_loop_new(&b.loop, &err) < 0) {
-        fputs("usage: bench_store sqlite N BATCH\n", stderr);
+        fputs("usage: bench_store sqlite|postgres N BATCH\n", stderr);
         return 2;
     }
     b.n = strtoll(argv[2], NULL, 10);
     b.batch = (size_t)strtoul(argv[3], NULL, 10);
     b.rows = stk_xcalloc(b.batch, sizeof(*b.rows));
     bench_store_rows(b.rows, b.batch);
-    int rc = bench_sqlite(&b);
+    int rc = strcmp(argv[1], "postgres") == 0 ? bench_postgres(&b) : bench_sqlite(&b);
     free(b.rows);
     stk_loop_free(b.loop);
     return rc;
