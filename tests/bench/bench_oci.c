@@ -267,7 +267,8 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    snprintf(b.dir, sizeof(b.dir), "/tmp/stk-bench-XXXXXX");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(b.dir, sizeof(b.dir), "%s/stk-bench-XXXXXX", tmp ? tmp : "/tmp");
     b.runs = (int)strtol(argv[1], NULL, 10);
     b.parallel = (int)strtol(argv[2], NULL, 10);
     b.argv = argv + 5;
