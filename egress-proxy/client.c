@@ -160,7 +160,8 @@ void stk__client_refuse(stk_client *client, stk_reason reason, const char *detai
         stk_client_end(client, reason);
         return;
     }
-    bool keep_alive = fresh && calm && client->keep_alive && client->framing == STK_FRAMING_NONE;
+    bool keep_alive = fresh && calm && client->keep_alive && client->framing == STK_FRAMING_NONE &&
+                      !stk__proxy_behind(client->px);
     answer(client, reason, detail, keep_alive);
     if (keep_alive)
         stk__client_next_request(client);

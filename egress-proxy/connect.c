@@ -48,7 +48,7 @@ static void on_forward_end(stk_reason reason, void *arg)
     }
     bool reusable = stk_forward_reusable(client->forward, &client->in);
     stk__client_close_request(client, STK_R_CLOSED);
-    if (reusable)
+    if (reusable && !stk__proxy_behind(client->px))
         stk__client_next_request(client);
     else
         stk__client_linger(client);

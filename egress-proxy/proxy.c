@@ -49,6 +49,11 @@ bool stk__proxy_refused(stk_proxy *px)
     return false;
 }
 
+bool stk__proxy_behind(const stk_proxy *px)
+{
+    return px->ctl && stk_ctl_full(px->ctl);
+}
+
 stk_usage stk__proxy_usage(const stk_proxy *px)
 {
     return (stk_usage){
@@ -75,7 +80,7 @@ static void check_crowd(stk_proxy *px)
     size_t tunnels = px->policy ? (size_t)stk_policy_limits_of(px->policy)->tunnels : 0;
     if (px->nclients >= tunnels + HEADS_AT_ONCE)
         stk__proxy_pause(px, STK_PAUSE_CLIENTS);
-    if (px->ctl && stk_ctl_full(px->ctl))
+    if (stk__proxy_behind(px))
         stk__proxy_pause(px, STK_PAUSE_CONTROL);
 }
 
@@ -116,9 +121,10 @@ void stk_proxy_policy(stk_proxy *px, stk_policy *policy, int64_t version)
         stk_policy_free(old);
 }
 
+/* A line without a run changes the policy alone. */
 static void set_run(stk_proxy *px, const char *run)
 {
-    if (strcmp(px->run, run) == 0)
+    if (!run[0] || strcmp(px->run, run) == 0)
         return;
     memcpy(px->run, run, strlen(run) + 1);
     stk_records_run(px->records, run);

@@ -68,6 +68,8 @@ void stk__proxy_resume(stk_proxy *px, unsigned why);
 /* A refusal was answered: a flood of them slows accepting down. False: none is left, close rather than go on.
  */
 bool stk__proxy_refused(stk_proxy *px);
+/* The worker reads records too slowly: no connection may ask for more. */
+bool stk__proxy_behind(const stk_proxy *px);
 stk_usage stk__proxy_usage(const stk_proxy *px);
 
 #endif

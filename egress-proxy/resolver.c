@@ -1,7 +1,8 @@
 #include "egress-proxy/resolver.h"
 #include <event2/event_struct.h>
 
-#define KEPT      256 /* names remembered: one slot each by hash, the newest wins */
+#define SETS      128 /* names remembered: a few places for each hash, the one that is stale first makes room */
+#define WAYS      4
 #define KEPT_MOST stk_sec(60)
 #define GRACE     stk_ms(500) /* for the slower family once the other has addresses */
 
@@ -16,7 +17,7 @@ struct stk_resolver {
     struct event_base *base;
     stk_dns_servers servers;
     int64_t spent;
-    kept kept[KEPT];
+    kept kept[SETS][WAYS];
 };
 
 struct stk_lookup {
@@ -50,8 +51,8 @@ static void forget(kept *slot)
 
 void stk_resolver_forget(stk_resolver *resolver)
 {
-    for (size_t i = 0; i < KEPT; i++)
-        forget(&resolver->kept[i]);
+    for (size_t i = 0; i < SETS * WAYS; i++)
+        forget(&resolver->kept[i / WAYS][i % WAYS]);
 }
 
 void stk_resolver_free(stk_resolver *resolver)
@@ -65,26 +66,43 @@ int64_t *stk_resolver_spent(stk_resolver *resolver)
     return &resolver->spent;
 }
 
-static kept *slot_of(stk_resolver *resolver, const char *name)
+static kept *set_of(stk_resolver *resolver, const char *name)
 {
     uint32_t hash = 2166136261u;
     for (const char *p = name; *p; p++)
         hash = (hash ^ (uint8_t)*p) * 16777619u;
-    return &resolver->kept[hash % KEPT];
+    return resolver->kept[(hash ^ hash >> 16) % SETS];
 }
 
 size_t stk_resolver_known(stk_resolver *resolver, const char *name, stk_mono now, stk_sock *addrs)
 {
-    const kept *slot = slot_of(resolver, name);
-    if (!slot->name || strcmp(slot->name, name) != 0 || !stk_mono_before(now, slot->until))
-        return 0;
-    memcpy(addrs, slot->addrs, slot->n * sizeof(*addrs));
-    return slot->n;
+    const kept *set = set_of(resolver, name);
+    for (size_t i = 0; i < WAYS; i++)
+        if (set[i].name && strcmp(set[i].name, name) == 0 && stk_mono_before(now, set[i].until)) {
+            memcpy(addrs, set[i].addrs, set[i].n * sizeof(*addrs));
+            return set[i].n;
+        }
+    return 0;
+}
+
+/* The place of that name, or the one whose answer ends first. */
+static kept *place_for(stk_resolver *resolver, const char *name)
+{
+    kept *set = set_of(resolver, name), *place = set;
+    for (size_t i = 0; i < WAYS; i++) {
+        if (set[i].name && strcmp(set[i].name, name) == 0)
+            return &set[i];
+        if (stk_mono_before(set[i].until, place->until))
+            place = &set[i];
+    }
+    return place;
 }
 
 static void keep(const stk_lookup *lookup)
 {
-    kept *slot = slot_of(lookup->resolver, lookup->name);
+    kept *slot = place_for(lookup->resolver, lookup->name);
+    if (lookup->ttl == 0 && (!slot->name || strcmp(slot->name, lookup->name) != 0))
+        return;
     forget(slot);
     if (lookup->ttl == 0)
         return;

@@ -13,7 +13,8 @@ from harness.paths import BUILD, PROXY
 
 LOAD = BUILD / "tests/bench/bench_egress_load"
 HOST, ADDRESS = "allowed.example", "93.184.216.34"
-POLICY = {"version": 1, "allow": [HOST, f"{HOST}:444"], "limits": {"tunnels": 20000}}
+MANY = f"*.{HOST}"  # 256 names, each with an address of its own
+POLICY = {"version": 1, "allow": [HOST, MANY, f"{HOST}:444"], "limits": {"tunnels": 20000}}
 SECONDS = 4
 
 
@@ -21,7 +22,7 @@ class World:
     def __enter__(self):
         self.lab = Lab()
         self.lab.capture.sock.close()  # nobody reads it here, and it would cost every packet
-        self.lab.dns.names, self.lab.dns.ttl = {HOST: [ADDRESS]}, 60
+        self.lab.dns.names, self.lab.dns.ttl = {HOST: [ADDRESS], **{f"h{i}.{HOST}": [f"93.184.217.{i}"] for i in range(256)}}, 60
         self.origins = [self.run(self.lab.b, "origin", "443")]
         assert self.origins[0].stdout.readline() == b"ready\n"
         self.folders = [tempfile.TemporaryDirectory(prefix="stk-bench-")]
@@ -45,7 +46,7 @@ class World:
         """(what the tool printed, CPU seconds that the proxy spent)"""
         address = proxy.ready.split()[1] if proxy.listen else proxy.socket_path
         before = common.cpu_seconds(proxy.child())
-        done = self.run(self.lab.a, kind, address, HOST, "443", str(n), str(SECONDS))
+        done = self.run(self.lab.a, kind, address, MANY if kind == "connects" else HOST, "443", str(n), str(SECONDS))
         out = done.communicate()[0].decode().split()
         return out, common.cpu_seconds(proxy.child()) - before
 
@@ -133,7 +134,7 @@ def rules(world):
     """Refusals per second and core with few rules and with many: the decision does not grow."""
     got = {}
     for n in (10, 10000):
-        proxy = world.proxy({"version": 1, "allow": [f"h{i}.example" if i % 2 else f"*.w{i}.example" for i in range(n)] + [HOST], "limits": {"tunnels": 20000}})
+        proxy = world.proxy({"version": 1, "allow": [f"h{i}.example" if i % 2 else f"*.w{i}.example" for i in range(n)] + [MANY], "limits": {"tunnels": 20000}})
         (done, _), cpu = world.load(proxy, "connects", 64)
         got[n] = cpu / int(done) * 1e6
         proxy.stop()
