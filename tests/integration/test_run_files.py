@@ -128,6 +128,28 @@ def test_a_run_that_is_cancelled_says_what_was_not_collected(up):
     assert result["reason"] == "cancelled" and "not collected" in collected(result)["f"]
 
 
+def test_contents_and_paths_are_nowhere_in_the_clear(up):
+    marker = f"mark-{os.urandom(8).hex()}"
+    result = up.api.run("helper", ["sh", "-c", f"cat {marker}.in > out"], files=[{"path": f"{marker}.in", "content": f"in {marker}"}], collect=["out"])
+    assert collected(result)["out"] == f"in {marker}".encode()
+    for folder, _, names in os.walk(up.state_dir):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                data = file.read()
+            assert marker.encode() not in data and base64.b64encode(marker.encode())[:-4] not in data, os.path.join(folder, name)
+
+
+def test_a_warm_sandbox_takes_files_too(up):
+    up.api.ok("PUT", "/v1/pools/files", {"agent": "helper", "target": 2})
+    try:
+        until(lambda: up.api.ok("GET", "/v1/pools/files")["warm"] > 0, 30, "a warm sandbox")
+        result = up.api.run("helper", ["sh", "-c", "cat a b > c"], files=[{"path": "a", "content": "1"}, {"path": "b", "content": "2"}], collect=["c"])
+        assert result["warm"] and collected(result)["c"] == b"12", result
+    finally:
+        up.api.ok("PUT", "/v1/pools/files", {"agent": "helper", "target": 0})
+        until(lambda: up.api.ok("GET", "/v1/pools/files")["warm"] == 0, 20, "no warm sandbox")
+
+
 # --- the command line ---
 
 

@@ -5,6 +5,8 @@
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 
+#define TRIES 16
+
 /* Copies the next component and returns what follows it; NULL when it is too long. */
 static const char *component(const char *path, char out[NAME_MAX + 1])
 {
@@ -53,6 +55,11 @@ int stk_open_beneath(int root, const char *path, int flags, unsigned mode)
     };
     if (*path == '/')
         return refuse(EXDEV);
-    int fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
-    return fd < 0 && errno == ENOSYS ? walk(root, path, flags, mode) : fd;
+    int fd;
+    int tries = 0;
+    do /* EAGAIN: a ".." was overtaken by a rename */
+        fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+    while (fd < 0 && errno == EAGAIN && ++tries < TRIES);
+    bool unknown = fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EAGAIN);
+    return unknown ? walk(root, path, flags, mode) : fd;
 }

@@ -256,6 +256,51 @@ def test_a_race_of_directory_and_link_shows_nothing_foreign(ws, client):
     assert seen >= {200, 403} and int(end[0]["stdout"]) > 1000, end
 
 
+# A kernel without openat2, as a seccomp list: it fails with ENOSYS or, in older lists, with EPERM.
+WITHOUT_OPENAT2 = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 437), (0x06, 0, 0, 0x00050000 | int(sys.argv[1])), (0x06, 0, 0, 0x7fff0000)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+class Filter(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(Filter(len(code), ctypes.addressof(program)))) == 0
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("errnum", [38, 1])
+def test_without_openat2_no_link_is_followed_at_all(start, errnum):
+    runtime = start("plain", wrap=(rt.PYTHON, "-c", WITHOUT_OPENAT2, str(errnum)))
+    outside = runtime.dir / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    own(runtime, outside)
+    with runtime.client() as client:
+        assert upload(client, "a/b/f", b"one").status == 200 and upload(client, "a/b/f", b"two").status == 200
+        assert client.call("GET", "/download/a%2Fb//f").body == b"two"
+        assert list(listing(client)) == ["a"] and client.call("GET", "/exists/a/b/f").json["exists"] is True
+        os.symlink("/", runtime.root / "abs")
+        os.symlink("../outside", runtime.root / "up")
+        os.symlink("a", runtime.root / "in")
+        for path in ("..", "../outside/secret", "a/../../outside/secret", "up/secret", "abs/etc/passwd", "in/b/f", "a/../a/b/f", "%2fetc%2fpasswd"):
+            for method, call in (("GET", "download"), ("GET", "list"), ("DELETE", "files")):
+                assert client.call(method, f"/{call}/{path}").status in (403, 404, 409), (call, path)
+            assert client.call("GET", f"/exists/{path}").json.get("exists") is not True
+            assert upload(client, path.replace("%2f", "/"), b"x").status in (403, 409, 422), path
+        racer = threading.Thread(target=lambda: runtime.client().python(SWAP.replace("'link'", "'link2'").replace("b'd'", "b'a'").replace("b'link'", "b'link2'"), "1"))
+        racer.start()
+        while racer.is_alive():
+            reply = client.call("GET", "/download/a/secret")
+            assert reply.status in (403, 404, 409)
+            upload(client, "a/new", b"x")
+            client.call("DELETE", "/files/a/secret")
+        racer.join()
+        assert client.call("DELETE", "/files/a?recursive=true").status == 204
+    assert os.listdir(outside) == ["secret"] and (outside / "secret").read_text() == "secret"
+
+
 # --- what is no regular file ---
 
 
