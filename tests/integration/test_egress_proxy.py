@@ -258,3 +258,50 @@ def test_either_process_ends_with_the_other(start):
     wait_for("the child's end", lambda: not os.path.exists(f"/proc/{serving}") or open(f"/proc/{serving}/stat").read().split()[2] == "Z")
     os.kill(second.child(), signal.SIGKILL)
     assert second.proc.wait(10) == 128 + signal.SIGKILL
+
+
+def test_an_ordinary_user_can_run_it_and_records_may_go_to_standard_output(lab, tmp_path):
+    folder = tmp_path / "user"
+    folder.mkdir()
+    tmp_path.chmod(0o755)
+    os.chown(folder, 65534, 65534)
+    (folder / "policy.yaml").write_text("version: 4\nallow: [allowed.example]\n")
+    (folder / "config").write_text(f"policy: {folder}/policy.yaml\nresolver: ['11.0.0.2:53']\nrecords: '-'\n")
+    (folder / "proxy").write_bytes(paths.PROXY.read_bytes())
+    (folder / "proxy").chmod(0o755)
+    for parent in folder.parents:
+        if parent.stat().st_uid == 0 and parent != parent.parent and str(parent).startswith("/tmp/"):
+            parent.chmod(parent.stat().st_mode | 0o055)
+    argv = ["ip", "netns", "exec", lab.a, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(folder / "proxy")]
+    proc = subprocess.Popen([*argv, f"--listen=unix:{folder}/s", "--config", str(folder / "config")], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        assert proc.stdout.readline() == f"ready unix:{folder}/s\n".encode()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(10)
+            sock.connect(f"{folder}/s")
+            sock.sendall(connect_request("allowed.example"))
+            assert read_head(sock)[0] == 200
+        rows = [json.loads(proc.stdout.readline()) for _ in range(2)]
+        assert [r["kind"] for r in rows] == ["decision", "close"] and rows[0]["policy_version"] == 4
+    finally:
+        proc.terminate()
+        assert proc.wait(10) == 0
+        proc.stdout.close()
+
+
+def test_explain_tells_every_step_without_connecting(lab, tmp_path):
+    (tmp_path / "p").write_text('{"version":1,"allow":["allowed.example","inside.example"]}')
+    lab.dns.names["inside.example"] = ["93.184.216.34", "10.0.0.1"]
+    seen = len(lab.origins[443].notes)
+
+    def explain(target):
+        argv = ["ip", "netns", "exec", lab.a, str(paths.PROXY), "--explain", target, "--policy", str(tmp_path / "p"), "--resolver", "11.0.0.2:53"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+        return done.returncode, done.stdout
+
+    status, text = explain("Allowed.Example.")
+    assert status == 0 and "target     allowed.example port 443" in text and "93.184.216.34:443 public: may be dialled" in text
+    status, text = explain("inside.example:80")
+    assert status == 1 and "10.0.0.1:80 private: refuses them all" in text and "address_not_public" in text
+    assert explain("evil.example")[0] == explain("127.0.0.1:80")[0] == explain("a b")[0] == 1
+    assert len(lab.origins[443].notes) == seen and not lab.dns.asked("evil.example")
