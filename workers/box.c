@@ -2,6 +2,7 @@
 #include "workers/frames.h"
 
 #define HEALTH_LIMIT stk_sec(10)
+#define POLICY_LIMIT stk_sec(5) /* a proxy that does not say what it does with a policy is stuck */
 #define HOST         "sandbox"
 
 struct stk_box {
@@ -19,6 +20,8 @@ struct stk_box {
     bool running; /* a command was sent and has not ended */
     bool lost;
     bool draining;
+    stk_timer *policy_timer;
+    size_t policies;    /* sent and not answered */
     bool destroy_asked; /* before create was done */
     const stk_box_ops *ops;
     void *arg;
@@ -46,8 +49,16 @@ static void on_sandbox_lost(stk_sandbox *sbx, bool oom, const char *why, void *a
 static void on_policy(bool ok, int64_t version, const char *detail, void *arg)
 {
     stk_box *box = arg;
+    box->policies -= box->policies > 0;
+    if (box->policies == 0 && box->policy_timer)
+        stk_timer_clear(box->policy_timer);
     if (box->ops->on_policy)
         box->ops->on_policy(box, ok, detail, box->arg);
+}
+
+static void on_policy_limit(void *arg)
+{
+    report_lost(arg, false, "the egress proxy did not answer to a policy in time");
 }
 
 static void on_record(const stk_egress_record *rec, stk_str json, void *arg)
@@ -209,6 +220,8 @@ static void box_free(stk_box *box)
         stk_http_conn_free(box->command);
     if (box->control)
         stk_http_conn_free(box->control);
+    if (box->policy_timer)
+        stk_timer_free(box->policy_timer);
     stk_frames_done(&box->frames);
     free(box);
 }
@@ -311,7 +324,15 @@ const stk_sandbox_spec *stk_box_spec(const stk_box *box)
 
 int stk_box_policy(stk_box *box, int64_t version, const char *run, stk_str policy, stk_err *err)
 {
-    return stk_proxy_link_policy(box->proxy, version, run, policy, err);
+    int rc = stk_proxy_link_policy(box->proxy, version, run, policy, err);
+    if (rc < 0)
+        return rc;
+    if (box->policies++ == 0) {
+        if (!box->policy_timer)
+            box->policy_timer = stk_timer_new(box->loop, on_policy_limit, box);
+        stk_timer_set(box->policy_timer, POLICY_LIMIT);
+    }
+    return 0;
 }
 
 int stk_box_execute(stk_box *box, stk_str body, stk_span limit, stk_err *err)

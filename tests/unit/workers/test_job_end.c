@@ -30,9 +30,22 @@ static void rows_that_return_while_the_proxy_drains_do_not_repeat_a_step(void **
     rig_free(r);
 }
 
+static void a_proxy_that_does_not_answer_to_its_policy_is_given_up(void **state)
+{
+    rig *r = rig_new();
+    r->be.policy = FAKE_HOLD;
+    rig_job(r, "", "never");
+    rig_until_done(r);
+    assert_int_equal(rig_noted(r, "launch"), 0);
+    assert_int_equal(r->be.made, r->be.destroyed);
+    rig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_that_return_while_the_proxy_drains_do_not_repeat_a_step)};
+        cmocka_unit_test(rows_that_return_while_the_proxy_drains_do_not_repeat_a_step),
+        cmocka_unit_test(a_proxy_that_does_not_answer_to_its_policy_is_given_up),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
