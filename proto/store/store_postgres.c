@@ -21,16 +21,6 @@ static void idle(stk_store_desk *desk, pthread_cond_t *wake, const stk_pg_link *
     pthread_cond_timedwait(wake, &desk->lock, &until);
 }
 
-static void look_after(stk_pg_link *link)
-{
-    stk_err err = {0};
-    if (link->conn && !stk__pg_link_alive(link)) {
-        stk__pg_closed(link, &err, "the connection broke");
-        stk__pg_link_drop(link, &err);
-    }
-    (void)!stk__pg_link_up(link, &err);
-}
-
 static void write_group(stk_store_pg *pg)
 {
     stk_store_list group = stk__store_take_group(&pg->desk);
@@ -45,13 +35,14 @@ static void *writer_main(void *arg)
 {
     stk_store_pg *pg = arg;
     stk_store_desk *desk = &pg->desk;
+    stk_err ignored;
     pthread_mutex_lock(&desk->lock);
     while (!desk->stop || desk->writes.head) {
         if (desk->writes.head) {
             write_group(pg);
         } else {
             pthread_mutex_unlock(&desk->lock);
-            look_after(&pg->writer);
+            (void)!stk__pg_link_up(&pg->writer, &ignored);
             pthread_mutex_lock(&desk->lock);
         }
         pg->writer_up = pg->writer.conn != NULL;
@@ -81,13 +72,14 @@ static void *reader_main(void *arg)
 {
     stk_store_pg *pg = arg;
     stk_store_desk *desk = &pg->desk;
+    stk_err ignored;
     pthread_mutex_lock(&desk->lock);
     while (!desk->stop || desk->reads.head) {
         if (desk->reads.head) {
             answer(pg);
         } else {
             pthread_mutex_unlock(&desk->lock);
-            look_after(&pg->reader);
+            (void)!stk__pg_link_up(&pg->reader, &ignored);
             pthread_mutex_lock(&desk->lock);
         }
         pg->reader_up = pg->reader.conn != NULL;

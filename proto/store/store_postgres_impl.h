@@ -27,11 +27,9 @@ typedef struct stk_pg_link {
 
 int stk__pg_link_init(stk_pg_link *link, const stk_store_postgres_spec *spec, bool writer, stk_err *err);
 void stk__pg_link_done(stk_pg_link *link);
-/* Connected, or tried just now (not before retry_at): 0 or negative. */
+/* Connected and still so, or tried just now (not before retry_at): 0 or negative. */
 int stk__pg_link_up(stk_pg_link *link, stk_err *err) STK_MUST_USE;
 void stk__pg_link_drop(stk_pg_link *link, const stk_err *why);
-/* Whether an idle connection is still there. */
-bool stk__pg_link_alive(stk_pg_link *link);
 
 /* UNAVAILABLE with libpq's words. */
 int stk__pg_closed(stk_pg_link *link, stk_err *err, const char *what);

@@ -126,8 +126,22 @@ void stk__pg_link_drop(stk_pg_link *link, const stk_err *why)
     link->retry_at = stk_mono_add(stk_mono_now(), pause_after(link->failures));
 }
 
+/* Sees what arrived while it was idle: a server that went away has closed it. */
+static bool alive(stk_pg_link *link)
+{
+    struct pollfd fd = {PQsocket(link->conn), POLLIN, 0};
+    if (poll(&fd, 1, 0) > 0 && PQconsumeInput(link->conn) == 0)
+        return false;
+    return PQstatus(link->conn) == CONNECTION_OK;
+}
+
 int stk__pg_link_up(stk_pg_link *link, stk_err *err)
 {
+    if (link->conn && !alive(link)) {
+        stk_err lost;
+        stk__pg_closed(link, &lost, "the connection broke");
+        stk__pg_link_drop(link, &lost);
+    }
     if (link->conn)
         return 0;
     if (stk_mono_before(stk_mono_now(), link->retry_at)) {
@@ -145,14 +159,6 @@ int stk__pg_link_up(stk_pg_link *link, stk_err *err)
     else
         link->failures = 0;
     return rc;
-}
-
-bool stk__pg_link_alive(stk_pg_link *link)
-{
-    struct pollfd fd = {PQsocket(link->conn), POLLIN, 0};
-    if (poll(&fd, 1, 0) > 0 && PQconsumeInput(link->conn) == 0)
-        return false;
-    return PQstatus(link->conn) == CONNECTION_OK;
 }
 
 int stk__pg_link_init(stk_pg_link *link, const stk_store_postgres_spec *spec, bool writer, stk_err *err)

@@ -54,6 +54,14 @@ class Postgres:
         self.run("initdb", "--pgdata", self.data, "--username", self.user, "--pwfile", secret, "--auth-local", "trust",
                  "--auth-host", "scram-sha-256", "--encoding", "UTF8", "--locale", "C.UTF-8")
         secret.unlink()
+        self.certificate = self.folder / "server.crt"
+        key = self.folder / "server.key"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", self.certificate],
+                       check=True, capture_output=True)
+        key.chmod(0o600)
+        if self.who:
+            os.chown(key, self.who["user"], self.who["group"])
 
     def environment(self):
         return {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "LC_ALL": "C.UTF-8", "PGCONNECT_TIMEOUT": "5"}
@@ -67,7 +75,8 @@ class Postgres:
     # --- life
 
     def start(self):
-        settings = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self.folder, "fsync": "on",
+        settings = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self.folder, "fsync": "on", "ssl": "on",
+                    "ssl_cert_file": self.certificate, "ssl_key_file": self.folder / "server.key",
                     "shared_buffers": "64MB", "max_wal_size": "1GB", "logging_collector": "off", **self.settings}
         flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
         with open(self.folder / "log", "ab") as log:
@@ -117,7 +126,13 @@ class Postgres:
     @property
     def conninfo(self):
         """Over TCP, with the password."""
-        return f"host=127.0.0.1 port={self.port} user={self.user} dbname=postgres password={self.password}"
+        return f"host=127.0.0.1 port={self.port} user={self.user} dbname=postgres password={self.password} sslmode=disable"
+
+    @property
+    def conninfo_tls(self):
+        """The same over TLS; the server has to show its certificate."""
+        return (f"host=localhost hostaddr=127.0.0.1 port={self.port} user={self.user} dbname=postgres password={self.password} "
+                f"sslmode=verify-full sslrootcert={self.certificate}")
 
     @property
     def local(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Starts PostgreSQL for a C program and runs it: run_postgres.py PROGRAM [ARGUMENTS]. The program finds STK_PG_CONNINFO, and orders
+"""Starts PostgreSQL for a C program and runs it: run_postgres.py PROGRAM [ARGUMENTS]. The program finds STK_PG_CONNINFO (and
+STK_PG_CONNINFO_TLS), and orders
 the server by lines on the descriptor STK_PG_CONTROL ("stop", "abort", "kill", "start"), each answered by "ok" when it is done."""
 import os
 import pathlib
@@ -29,7 +30,8 @@ def obey(server, control):
 def main():
     ours, theirs = socket.socketpair()
     with Postgres() as server:
-        environment = {**os.environ, "STK_PG_CONNINFO": server.conninfo, "STK_PG_CONTROL": str(theirs.fileno())}
+        environment = {**os.environ, "STK_PG_CONNINFO": server.conninfo,
+                       "STK_PG_CONNINFO_TLS": server.conninfo_tls, "STK_PG_CONTROL": str(theirs.fileno())}
         program = subprocess.Popen(sys.argv[1:], env=environment, pass_fds=[theirs.fileno()])
         theirs.close()
         threading.Thread(target=obey, args=(server, ours), daemon=True).start()
