@@ -12,7 +12,7 @@ BANNED = "sprintf vsprintf strcpy strcat strncpy strncat stpcpy atoi atol atoll 
 FILE_LINES, FUNCTION_LINES = 400, 60
 TEST_FILE_LINES, TEST_FUNCTION_LINES = 750, 200  # tables of cases
 # A port's header is one contract; cut in two it would be read in two.
-LONGER_FILES = {"proto/state/state.h": 560}
+LONGER_FILES = {"proto/state/state.h": 620}
 # Words of one machine or one day: a file that says them is of no use elsewhere.
 ELSEWHERE = re.compile(r"(?<![\w.])/(?:wo" r"rk|home/\w+|tmp/d" r"ev)/|\.\./sha" r"red|\bmain.?session\b|#\d+ \(issue\)")
 
