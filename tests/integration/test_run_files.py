@@ -111,6 +111,14 @@ def test_a_file_that_has_no_place_ends_the_run_as_refused(up):
     assert "refusal" in actions(up, result["run_id"]) and "launch" not in actions(up, result["run_id"])
 
 
+def test_a_file_that_finds_no_room_ends_the_run_as_refused(up):
+    up.api.configure({"helper": {"allow": []}, "tight": {"allow": [], "limits": {"file_bytes": 4096}}})
+    result = up.api.run("tight", ["cat", "f"], files=[{"path": "f", "content": "x" * 4096}])
+    assert result["reason"] == "exited" and len(result["stdout_tail"]) == 4096, result
+    result = up.api.run("tight", ["cat", "f"], files=[{"path": "dir/f", "content": "x" * 4097}])
+    assert result["reason"] == "refused" and result["detail"].startswith("file dir/f: File too large"), result
+
+
 def test_paths_are_checked_at_submit(up):
     for path in ("/etc/passwd", "../x", "a/../../x", "", "a//b", ".", "a/", "n" * 256, "a\0b"):
         up.api.post(f"{PLATFORM}/run", {"agent": "helper", "command": ["true"], "files": [{"path": path, "content": ""}]}).problem(422)

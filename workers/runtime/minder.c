@@ -154,6 +154,7 @@ _Noreturn void stk_minder_main(const stk_minder_spec *spec, pid_t parent)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     arrange_descriptors(spec);
     pid_t leader = start(spec);
     report(&(stk_report){.kind = STK_REPORT_STARTED, .at = stk_mono_now().ns});

@@ -32,6 +32,7 @@ static void reset_signals(void)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* an upload over RLIMIT_FSIZE is an error, not our end */
 }
 
 /* Opened before we become undumpable: afterwards the file is root's. */
