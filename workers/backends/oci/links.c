@@ -96,27 +96,31 @@ static void judge(caller *c, size_t line_length)
     }
 }
 
-/* Byte by byte up to the newline: what follows belongs to HTTP. */
+/* Up to the newline and no further: what follows belongs to HTTP. */
+static ssize_t take_line(caller *c, bool *ret_whole)
+{
+    char *to = c->line + c->n;
+    ssize_t seen = recv(c->fd, to, sizeof(c->line) - c->n, MSG_PEEK);
+    if (seen <= 0)
+        return seen;
+    const char *end = memchr(to, '\n', (size_t)seen);
+    *ret_whole = end != NULL;
+    return recv(c->fd, to, end ? (size_t)(end + 1 - to) : (size_t)seen, 0);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     caller *c = arg;
-    for (;;) {
-        if (c->n == sizeof(c->line)) {
-            caller_free(c, false);
-            return;
-        }
-        ssize_t n = recv(fd, c->line + c->n, 1, 0);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (n <= 0) {
-            caller_free(c, false);
-            return;
-        }
-        if (c->line[c->n++] == '\n') {
-            judge(c, c->n - 1);
-            return;
-        }
-    }
+    bool whole = false;
+    ssize_t n = take_line(c, &whole);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0)
+        c->n += (size_t)n;
+    if (n > 0 && whole)
+        judge(c, c->n - 1);
+    else if (n <= 0 || c->n == sizeof(c->line))
+        caller_free(c, false);
 }
 
 static void on_acceptable(evutil_socket_t fd, short what, void *arg)
