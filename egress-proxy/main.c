@@ -32,7 +32,7 @@ static int under_worker(const stk_px_options *opt, stk_err *err)
 
 int main(int argc, char **argv)
 {
-    stk_px_options opt;
+    static stk_px_options opt; /* texts of a configuration file hang on it until the end */
     stk_err err = {0};
     if (stk_px_options_parse(argc, argv, &opt, &err) < 0)
         return say(2, &err);

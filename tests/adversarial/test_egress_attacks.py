@@ -92,9 +92,10 @@ def test_a_half_closed_origin_still_gets_what_the_client_sends(lab, tmp_path):
         wait_for("the end", lambda: origin.notes[-1]["eof"])
 
 
-def test_bytes_both_ways_at_once_are_not_changed(lab, tmp_path):
+@pytest.mark.parametrize("listen", [None, "127.0.0.1:0"])
+def test_bytes_both_ways_at_once_are_not_changed(lab, tmp_path, listen):
     data = secrets.token_bytes(6 << 20)
-    with up(lab, tmp_path, {**ALLOW, "tls": "off"}, ["a.example"]) as proxy, tunnel(proxy, "a.example") as sock:
+    with up(lab, tmp_path, {**ALLOW, "tls": "off"}, ["a.example"], listen=listen) as proxy, tunnel(proxy, "a.example") as sock:
         sender = threading.Thread(target=lambda: (sock.sendall(data), sock.shutdown(socket.SHUT_WR)))
         sender.start()
         got = read_all(sock)

@@ -223,6 +223,21 @@ def test_drain_ends_everything_and_says_so_behind_the_last_record(worker):
         worker.connect("allowed.example")
 
 
+def test_a_killed_proxy_leaves_whole_rows_and_a_client_without_network(worker):
+    worker.policy(1, allow=["allowed.example"])
+    with worker.connect("allowed.example") as sock:
+        worker.send(kind="ack", seq=worker.until("record")["body"]["seq"])
+        assert read_head(sock)[0] == 200
+        for _ in range(50):
+            reason(worker.connect("evil.example"))
+        worker.proc.kill()
+        assert sock.recv(1) == b""
+    rows = worker.journal()
+    assert [r["seq"] for r in rows] == list(range(1, 52)) and rows[0]["first"] is True
+    with pytest.raises(OSError):
+        worker.connect("allowed.example").recv(1)
+
+
 def test_the_end_of_the_control_stream_is_the_end_of_the_proxy(worker):
     worker.stream.shutdown(socket.SHUT_RDWR)
     assert worker.proc.wait(5) == 0
