@@ -319,7 +319,7 @@ def test_what_is_no_file_is_refused_at_once(ws, client):
         before = time.monotonic()
         assert client.call("GET", f"/download/{name}").status == down, name
         assert upload(client, name, b"x").status == up, name
-        assert time.monotonic() - before < 0.2
+        assert time.monotonic() - before < 1  # a busy machine; one that blocks never comes back
         assert client.call("GET", "/").status == 200
     kinds = {name: (entry["type"], entry.get("kind")) for name, entry in listing(client).items()}
     assert kinds == {"fifo": ("file", "fifo"), "sock": ("file", "socket"), "zero": ("file", "symlink"), "dir": ("directory", None)}
@@ -568,7 +568,7 @@ def test_slow_readers_of_a_huge_file_cost_no_memory_and_delay_nobody(ws, client)
         readers.append(sock)
     began = time.monotonic()
     assert client.execute(["echo", "beside"])["stdout"] == "beside\n"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     ws.assert_memory(2048, before=before)
     for sock in readers:
         sock.close()
@@ -713,7 +713,7 @@ while time.monotonic() < end:
     with ws.client() as other:
         other.send("DELETE", "/files/t?recursive=true")
         began = time.monotonic()
-        assert client.call("GET", "/").status == 200 and time.monotonic() - began < 0.2
+        assert client.call("GET", "/").status == 200 and time.monotonic() - began < 1
         assert other.read().status in (204, 409)
     filler.join()
 
