@@ -67,7 +67,6 @@ static int examine(doctor *d, const char *dir, stk_err *err)
     stk_backend *be = d->ctx.backends[0].be;
     be->ops->probe(be, PROBE_LIMIT, on_probe, d);
     stk_loop_run(d->ctx.loop);
-    be->ops->close(be);
     return 0;
 }
 
@@ -81,7 +80,7 @@ static int run(bool json)
         fprintf(stderr, "stockade doctor: no temporary directory or event loop\n");
         return 1;
     }
-    chmod(dir, 0711);
+    chmod(dir, 0711); /* a sandbox's root is another user */
     d.ctx.loop = loop;
     int rc = examine(&d, dir, &err);
     stk_err removal;
@@ -95,6 +94,7 @@ static int run(bool json)
         print_json(&d);
     else
         print_text(&d);
+    d.ctx.backends[0].be->ops->close(d.ctx.backends[0].be);
     return d.ctx.backends[0].probe.ok ? 0 : 1;
 }
 

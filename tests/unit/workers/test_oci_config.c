@@ -141,6 +141,23 @@ static void the_least_processor_share_is_one_the_kernel_takes(void **state)
     assert_true(at(at(at(at(config, "linux"), "resources"), "cpu"), "quota")->valueint >= 1000);
 }
 
+static void an_ordinary_users_containers_have_that_user_as_their_root(void **state)
+{
+    stk_sandbox_spec spec = spec_of();
+    stk_oci_paths paths = paths_of();
+    stk_cgroups cg = {.layout = STK_CGROUP_V2};
+    paths.user = 1000;
+    paths.group = 100;
+    cJSON *config STK_AUTO(stk_tree_freep) = stk_oci_config(&spec, &paths, &cg, STK_OCI_RUNC, 200000, 300000);
+    cJSON *maps = at(at(config, "linux"), "gidMappings");
+    assert_int_equal(cJSON_GetArraySize(maps), 2);
+    assert_int_equal(at(maps->child, "hostID")->valueint, 100);
+    assert_int_equal(at(maps->child, "size")->valueint, 1);
+    assert_int_equal(at(maps->child->next, "containerID")->valueint, 1);
+    assert_int_equal(at(maps->child->next, "hostID")->valueint, 300000);
+    assert_int_equal(at(maps->child->next, "size")->valueint, 65535); /* 65532 is in it */
+}
+
 static bool allowed(cJSON *profile, const char *name, bool *ret_conditional)
 {
     for (cJSON *rule = at(profile, "syscalls")->child; rule; rule = rule->next)
@@ -231,6 +248,7 @@ int main(void)
         cmocka_unit_test(every_mount_but_workspace_and_tmp_is_read_only_or_of_the_kernel),
         cmocka_unit_test(limits_are_those_of_the_agent),
         cmocka_unit_test(without_cgroups_processes_are_limited_all_the_same),
+        cmocka_unit_test(an_ordinary_users_containers_have_that_user_as_their_root),
         cmocka_unit_test(the_least_processor_share_is_one_the_kernel_takes),
         cmocka_unit_test(system_calls_are_allowed_by_name_and_all_others_are_not_there),
         cmocka_unit_test(gvisor_gets_no_profile_it_would_refuse),

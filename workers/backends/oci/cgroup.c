@@ -35,24 +35,30 @@ static void find_v1(stk_cgroups *cg)
     closedir(dir);
 }
 
-static void check_writable(stk_cgroups *cg)
+/* In v1 an ordinary user may have been given our parent cgroup in each hierarchy. */
+static bool can_write(const char *root, const char *parent)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s/cgroup.procs", root, parent);
+    return access(root, W_OK) == 0 || access(path, W_OK) == 0;
+}
+
+static void check_writable(stk_cgroups *cg, const char *parent)
 {
     static const char *const needed[] = {"memory", "pids", "cpu"};
     cg->writable = true;
     for (size_t i = 0; cg->writable && i < STK_COUNT(needed); i++) {
         char path[128];
-        if (cg->layout == STK_CGROUP_V2)
-            snprintf(path, sizeof(path), CGROUP_ROOT);
-        else
-            snprintf(path, sizeof(path), CGROUP_ROOT "/%s", needed[i]);
-        if (access(path, W_OK) == 0)
+        bool v2 = cg->layout == STK_CGROUP_V2;
+        snprintf(path, sizeof(path), CGROUP_ROOT "%s%s", v2 ? "" : "/", v2 ? "" : needed[i]);
+        if (v2 ? access(path, W_OK) == 0 : can_write(path, parent))
             continue;
         cg->writable = false;
         snprintf(cg->why, sizeof(cg->why), "%s: %s is not writable by this user", needed[i], path);
     }
 }
 
-void stk_cgroups_find(stk_cgroups *ret)
+void stk_cgroups_find(const char *parent, stk_cgroups *ret)
 {
     *ret = (stk_cgroups){0};
     if (fs_is(CGROUP_ROOT, CGROUP2_SUPER_MAGIC)) {
@@ -67,7 +73,7 @@ void stk_cgroups_find(stk_cgroups *ret)
     if (ret->layout == STK_CGROUP_NONE)
         snprintf(ret->why, sizeof(ret->why), "no cgroup file system is mounted at " CGROUP_ROOT);
     else
-        check_writable(ret);
+        check_writable(ret, parent);
 }
 
 static void cgroup_path(const stk_cgroups *cg, size_t i, const char *path, char out[512])

@@ -107,13 +107,23 @@ static cJSON *process_of(const stk_sandbox_spec *spec, const stk_oci_paths *path
     return process;
 }
 
-static void mapping_add(cJSON *linux_, const char *name, uint32_t first)
+static void map_add(cJSON *maps, uint32_t inside, uint32_t host, uint32_t size)
 {
     cJSON *map = cJSON_CreateObject();
-    cJSON_AddNumberToObject(map, "containerID", 0);
-    cJSON_AddNumberToObject(map, "hostID", first);
-    cJSON_AddNumberToObject(map, "size", STK_OCI_UID_COUNT);
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(linux_, name), map);
+    cJSON_AddNumberToObject(map, "containerID", inside);
+    cJSON_AddNumberToObject(map, "hostID", host);
+    cJSON_AddNumberToObject(map, "size", size);
+    cJSON_AddItemToArray(maps, map);
+}
+
+/* own: runtimes that an ordinary user starts can set up only a container whose root is that user. Nothing in
+ * it ever runs as that root. */
+static void mapping_add(cJSON *linux_, const char *name, bool ordinary, uint32_t own, uint32_t first)
+{
+    cJSON *maps = cJSON_AddArrayToObject(linux_, name);
+    if (ordinary)
+        map_add(maps, 0, own, 1);
+    map_add(maps, ordinary, first, STK_OCI_UID_COUNT - ordinary);
 }
 
 static void resources_add(cJSON *linux_, const stk_sandbox_spec *spec, const stk_oci_paths *paths,
@@ -164,8 +174,8 @@ static cJSON *linux_of(const stk_sandbox_spec *spec, const stk_oci_paths *paths,
         cJSON_AddStringToObject(ns, "type", namespaces[i]);
         cJSON_AddItemToArray(list, ns);
     }
-    mapping_add(linux_, "uidMappings", uid);
-    mapping_add(linux_, "gidMappings", gid);
+    mapping_add(linux_, "uidMappings", paths->user != 0, paths->user, uid);
+    mapping_add(linux_, "gidMappings", paths->user != 0, paths->group, gid);
     resources_add(linux_, spec, paths, cg);
     if (kind != STK_OCI_RUNSC) /* gVisor filters its own host calls; a guest profile is not supported */
         cJSON_AddItemToObject(linux_, "seccomp", stk_oci_seccomp());

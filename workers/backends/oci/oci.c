@@ -8,7 +8,8 @@
 
 void stk_oci_paths_fill(const stk_oci *oci, const stk_sandbox_spec *spec, stk_oci_paths *ret)
 {
-    *ret = (stk_oci_paths){.host_usr = !*oci->env.rootfs};
+    *ret = (stk_oci_paths){.host_usr = !*oci->env.rootfs, .user = geteuid()};
+    ret->group = ret->user ? getegid() : 0;
     snprintf(ret->dir, sizeof(ret->dir), "%s/%s", oci->env.run_dir, spec->id);
     snprintf(ret->runtime_program, sizeof(ret->runtime_program), "%s", oci->runtime_program);
     if (*oci->env.rootfs)
@@ -199,7 +200,7 @@ int stk_backend_oci_new(const stk_backend_env *env, stk_backend **ret, stk_err *
     oci->be.ops = &ops;
     oci->env = *env;
     oci->sealed = -1;
-    stk_cgroups_find(&oci->cg);
+    stk_cgroups_find(env->cgroup, &oci->cg);
     find_resolvers(oci);
     int rc = strlen(env->run_dir) > STK_OCI_RUN_DIR_MAX
                  ? stk_err_set(err, STK_E_CONFIG, "run_dir is longer than %d bytes: %s", STK_OCI_RUN_DIR_MAX,

@@ -37,7 +37,8 @@ typedef struct stk_cgroups {
     bool swap;     /* v1: memory.memsw is there */
     char why[256]; /* !writable: what is missing */
 } stk_cgroups;
-void stk_cgroups_find(stk_cgroups *ret);
+/* parent: name of the cgroup in which ours are made. */
+void stk_cgroups_find(const char *parent, stk_cgroups *ret);
 /* Out-of-memory kills counted in <parent>/<name>; -1 = not known. */
 int64_t stk_cgroups_oom_kills(const stk_cgroups *cg, const char *path);
 /* Kills what is in it and removes it in every hierarchy. True when nothing is left; else call again a little
@@ -79,6 +80,7 @@ typedef struct stk_oci_paths {
     char root[256];            /* root file system */
     bool host_usr;             /* bind the host's /usr */
     char cgroup[192];          /* "/stockade/wrk-…/sbx-…", "" = no limits */
+    uint32_t user, group; /* an ordinary user's own ids: container root is mapped to them; 0 = we are root */
 } stk_oci_paths;
 /* config.json for this sandbox; the caller deletes it. uid, gid: first host ids of its range. */
 cJSON *stk_oci_config(const stk_sandbox_spec *spec, const stk_oci_paths *paths, const stk_cgroups *cg,

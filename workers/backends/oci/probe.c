@@ -26,6 +26,19 @@ typedef struct canary {
 
 static void try_next(canary *c);
 
+/* What would enforce them: root; in v1 also our parent cgroup given to this user. */
+static void note_limits(const stk_oci *oci, stk_probe *probe)
+{
+    bool v1 = oci->cg.layout == STK_CGROUP_V1 || oci->cg.layout == STK_CGROUP_HYBRID;
+    if (!oci->cg.writable)
+        snprintf(
+            probe->notes, sizeof(probe->notes),
+            "memory and cpu limits are not enforced, the limit of processes counts per sandbox only: %s; "
+            "they need root%s%.60s%s",
+            oci->cg.why, v1 ? ", or the cgroup " : "", v1 ? oci->env.cgroup : "",
+            v1 ? " made in each hierarchy and given to this user (chown -R)" : "");
+}
+
 static void finish(canary *c)
 {
     stk_oci *oci = c->oci;
@@ -35,11 +48,8 @@ static void finish(canary *c)
     if (probe->ok) {
         probe->strength = oci->kind == STK_OCI_RUNSC ? STK_STRENGTH_GVISOR : STK_STRENGTH_CONTAINER;
         snprintf(probe->runtime, sizeof(probe->runtime), "%s", oci->version);
-        if (!oci->cg.writable)
-            snprintf(probe->notes, sizeof(probe->notes),
-                     "memory, cpu and process limits are not enforced: %s; delegate a cgroup to this user "
-                     "(systemd-run --user --scope -p Delegate=yes), or run as root",
-                     oci->cg.why);
+        probe->reason[0] = probe->remedy[0] = '\0';
+        note_limits(oci, probe);
     } else {
         bool tried = *probe->reason;
         if (!tried && *oci->env.runtime)
@@ -139,6 +149,12 @@ static void try_next(canary *c)
         const char *name = strchr(oci->env.runtime, '/') ? oci->env.runtime : one->name;
         if (!wanted(oci, one->name) || !find_program(name, oci->program, sizeof(oci->program)))
             continue;
+        if (one->kind == STK_OCI_CRUN && geteuid() != 0 && oci->cg.layout == STK_CGROUP_HYBRID) {
+            snprintf(c->probe.reason, sizeof(c->probe.reason),
+                     "crun refuses hybrid cgroups, and only root can hide them from it");
+            snprintf(c->probe.remedy, sizeof(c->probe.remedy), "apt-get install runc");
+            continue;
+        }
         oci->kind = one->kind;
         oci->have_runtime = true;
         stk_oci_seal(oci);
