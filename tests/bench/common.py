@@ -105,13 +105,6 @@ def load(address, count, connections, status, request):
     return json.loads(done.stdout)
 
 
-def metric(api, name):
-    for line in api.get("/metrics").body.decode().splitlines():
-        if line.startswith(name + " "):
-            return float(line.split()[1])
-    return 0.0
-
-
 def pool(api, size):
     """A warm pool of the agent `bench`, full."""
     api.ok("PUT", "/v1/pools/bench", {"agent": "bench", "target": size, "min": 1, "max": size + 2})
@@ -119,4 +112,4 @@ def pool(api, size):
 
 
 def full(api, size):
-    until(lambda: metric(api, "stockade_pool_warm") >= size, 60, "a full pool")
+    until(lambda: api.ok("GET", "/v1/pools")["pools"][0]["warm"] >= size, 60, "a full pool")
