@@ -20,11 +20,15 @@ ENDS = {"stop": signal.SIGINT, "abort": signal.SIGQUIT, "kill": signal.SIGKILL}
 def obey(server, control):
     for line in control.makefile("r"):
         order = line.strip()
-        if order == "start":
-            server.start()
-        else:
-            server.stop(ENDS[order])
-        control.sendall(b"ok\n")
+        try:
+            if order == "start":
+                server.start()
+            else:
+                server.stop(ENDS[order])
+            control.sendall(b"ok\n")
+        except Exception as error:  # the program fails its test, and we say why
+            print(f"{order}: {error}", file=sys.stderr)
+            control.sendall(b"no\n")
 
 
 def main():
