@@ -63,6 +63,14 @@ def check(up, runs, seconds=120):
     return collections.Counter(row["reason"] for row in rows.values())
 
 
+def each_launch_has_its_teardown(up, query="", seconds=20):
+    """Rows are stored a moment after they were published."""
+    def assignments(kind):
+        return sorted(row["assignment"] for row in up.api.audit(f"?action=agent_sandbox.{kind}{query}"))
+    until(lambda: assignments("launch") == assignments("teardown"), seconds,
+          lambda: f"launches {assignments('launch')}, teardowns {assignments('teardown')}", pause=0.1)
+
+
 def nothing_is_left(up):
     assert up.stop() == 0, up.log()[-2000:]
     assert not leftovers.everything(up)

@@ -36,8 +36,8 @@ tar -C "$source" --exclude='./build*' --exclude=./.git --exclude=__pycache__ -cf
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 rm -rf "$root/etc/apt/sources.list" "$root/etc/apt/sources.list.d"
 cp -aL /etc/apt/sources.list* /etc/apt/apt.conf.d "$root/etc/apt/" 2>/dev/null || true
-mkdir -p "$root/usr/local/share/ca-certificates" "$root/etc/ssl"
-cp -aL /etc/ssl/certs "$root/etc/ssl/" 2>/dev/null || true
+mkdir -p "$root/etc/ssl"
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/machine.crt"
 [ ! -f /etc/pip.conf ] || cp -L /etc/pip.conf "$root/etc/"
 
 cat >"$work/enter.sh" <<'INSIDE'
@@ -57,7 +57,7 @@ umount -l /old
 rmdir /old
 cd /srv/stockade
 exec env -i HOME=/root USER=root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TERM=dumb \
-  ${PIP_INDEX_URL:+PIP_INDEX_URL="$PIP_INDEX_URL"} ${SSL_CERT_FILE:+SSL_CERT_FILE="$SSL_CERT_FILE"} ${http_proxy:+http_proxy="$http_proxy"} \
+  PIP_CERT=/etc/ssl/machine.crt SSL_CERT_FILE=/etc/ssl/machine.crt ${PIP_INDEX_URL:+PIP_INDEX_URL="$PIP_INDEX_URL"} ${http_proxy:+http_proxy="$http_proxy"} \
   ${https_proxy:+https_proxy="$https_proxy"} ${no_proxy:+no_proxy="$no_proxy"} bash -c '"$@"' fresh "$@"
 INSIDE
 echo "== ${command[*]}, on a bare Debian 12"

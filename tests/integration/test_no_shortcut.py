@@ -44,8 +44,10 @@ def test_a_launch_row_that_is_not_durable_means_that_no_command_runs(fresh, tmp_
     assert mark not in answer.body.decode(), answer
     assert (tmp_path / "hits").read_text().startswith(point), "the failpoint was not reached"
     assert answer.json["reason"] == "sandbox_failed" and answer.json["attempt"] == 3, answer
-    launches, teardowns = ([row["assignment"] for row in up.api.audit(f"?run={answer.json['run_id']}&action=agent_sandbox.{kind}")] for kind in ("launch", "teardown"))
-    assert sorted(launches) == sorted(teardowns)
+
+    def rows(kind):
+        return sorted(row["assignment"] for row in up.api.audit(f"?run={answer.json['run_id']}&action=agent_sandbox.{kind}"))
+    until(lambda: rows("launch") == rows("teardown"), 20, lambda: f"{rows('launch')} {rows('teardown')}")
 
 
 def test_the_request_travels_the_bus(fresh):
