@@ -58,12 +58,14 @@ def refusals():
     with tempfile.TemporaryDirectory(prefix="stk-bench-") as name:
         one = Standalone(pathlib.Path(name))
         common.until(lambda: pathlib.Path(one.path).is_socket(), 10, "the proxy's socket")
-        before = common.cpu_seconds(one.serving())
-        got = common.load(f"unix:{one.path}", 10000, 16, 403, REQUEST)
-        cpu = common.cpu_seconds(one.serving()) - before
-        common.figure("proxy_refusals", n=got["n"], per_core=got["n"] / cpu, paced_per_second=got["n"] / got["seconds"], p50=got["p50"],
-                      memory_after_kib=common.private_kib(one.serving()))
-        one.stop()
+        try:
+            before = common.cpu_seconds(one.serving())
+            got = common.load(f"unix:{one.path}", 10000, 16, 403, REQUEST)
+            cpu = common.cpu_seconds(one.serving()) - before
+            common.figure("proxy_refusals", n=got["n"], per_core=got["n"] / cpu, paced_per_second=got["n"] / got["seconds"], p50=got["p50"],
+                          memory_after_kib=common.private_kib(one.serving()))
+        finally:
+            one.stop()
 
 
 if __name__ == "__main__":
