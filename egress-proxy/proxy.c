@@ -107,6 +107,7 @@ void stk_proxy_policy(stk_proxy *px, stk_policy *policy, int64_t version)
 {
     stk_policy *old = px->policy;
     const stk_policy_limits *limits = stk_policy_limits_of(policy);
+    stk_records_flush(px->records); /* a summary stands for one policy's decisions */
     px->policy = policy;
     px->version = version;
     px->generation++;
