@@ -49,6 +49,12 @@ struct timeval stk_span_timeval(stk_span s)
     return (struct timeval){.tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000)};
 }
 
+static void put_digits(char *at, int n, unsigned value)
+{
+    for (; n-- > 0; value /= 10)
+        at[n] = (char)('0' + value % 10);
+}
+
 void stk_wall_format(stk_wall t, char out[STK_WALL_TEXT])
 {
     int64_t ms = t.ns / 1000000;
@@ -57,9 +63,14 @@ void stk_wall_format(stk_wall t, char out[STK_WALL_TEXT])
     time_t sec = (time_t)(ms / 1000);
     struct tm tm;
     gmtime_r(&sec, &tm);
-    snprintf(out, STK_WALL_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)(tm.tm_year + 1900) % 10000,
-             (unsigned)(tm.tm_mon + 1) % 100, (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100,
-             (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100, (unsigned)(ms % 1000));
+    memcpy(out, "0000-00-00T00:00:00.000Z", STK_WALL_TEXT);
+    put_digits(out, 4, (unsigned)(tm.tm_year + 1900));
+    put_digits(out + 5, 2, (unsigned)(tm.tm_mon + 1));
+    put_digits(out + 8, 2, (unsigned)tm.tm_mday);
+    put_digits(out + 11, 2, (unsigned)tm.tm_hour);
+    put_digits(out + 14, 2, (unsigned)tm.tm_min);
+    put_digits(out + 17, 2, (unsigned)tm.tm_sec);
+    put_digits(out + 20, 3, (unsigned)(ms % 1000));
 }
 
 static bool digits(const char *s, size_t n, int *ret)

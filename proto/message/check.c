@@ -62,10 +62,11 @@ static int check_labels(const char *name, const stk_map *labels, stk_err *err)
 static int check_json(const stk__check *check, const stk_bytes *bytes, stk_err *err)
 {
     char pointer[64];
+    if (!bytes->set && !check->need)
+        return 0;
     snprintf(pointer, sizeof(pointer), "/%s", check->name);
     if (!bytes->set)
-        return check->need ? stk_err_field(err, STK_E_MISSING_FIELD, pointer, "%s is missing", check->name)
-                           : 0;
+        return stk_err_field(err, STK_E_MISSING_FIELD, pointer, "%s is missing", check->name);
     if (check->rule == STK__OBJECT && (bytes->n == 0 || bytes->p[0] != '{'))
         return stk_err_field(err, STK_E_FIELD, pointer, "must be an object");
     if (check->rule == STK__ARRAY && (bytes->n == 0 || bytes->p[0] != '['))
@@ -100,15 +101,15 @@ static const char *text_bad(const stk__check *check, stk_str s)
 
 static int check_text(const stk__check *check, const char *text, stk_err *err)
 {
+    const char *bad = text[0] ? text_bad(check, stk_str_of(text)) : NULL;
+    if (!bad && (text[0] || !check->need))
+        return 0;
     char pointer[64];
     snprintf(pointer, sizeof(pointer), "/%s", check->name);
     if (!text[0] && check->need == STK__GIVEN)
         return stk_err_field(err, STK_E_MISSING_FIELD, pointer, "%s is missing", check->name);
     if (!text[0])
-        return check->need ? stk_err_field(err, STK_E_FIELD, pointer, "must not be empty") : 0;
-    const char *bad = text_bad(check, stk_str_of(text));
-    if (!bad)
-        return 0;
+        return stk_err_field(err, STK_E_FIELD, pointer, "must not be empty");
     return stk_err_field(err, STK_E_FIELD, pointer, "%s%s%s", bad, check->arg ? " " : "",
                          check->arg ? check->arg : "");
 }
