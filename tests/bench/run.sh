@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints figures, one JSON line each: tests/bench/run.sh [oci|bus|store|runs|submit|humaneval|small|egress...]; no argument: all.
+# Prints figures, one JSON line each: tests/bench/run.sh [oci|bus|store|runs|submit|humaneval|small|egress|egress_peers...]; no argument: all.
 # A bench is not a test: it fails only when what it measures does not work. Run it on a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -28,11 +28,12 @@ one() {
     humaneval) py humaneval 5 ;;
     small) py small ;;
     egress) py egress ;;
+    egress_peers) py egress_peers ;;
     *) echo "tests/bench/run.sh: no bench \"$1\"; there are: $all" >&2; exit 2 ;;
   esac
 }
 
-all="oci bus store runs submit humaneval small egress"
+all="oci bus store runs submit humaneval small egress egress_peers"
 deploy/packages.sh build run test >&2
 deploy/build.sh "$STOCKADE_BUILD" -DSTK_TESTS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo >&2
 echo "{\"name\":\"machine\",\"processors\":$(nproc),\"kernel\":\"$(uname -r)\",\"load\":$(cut -d' ' -f1 /proc/loadavg)}"

@@ -78,7 +78,7 @@ class Peer:
 
     def start(self):
         if self.name == "stockade":
-            limits = {"connect_seconds": 1, "head_seconds": self.head, "tunnels": 5000}
+            limits = {"connect_seconds": 1, "head_seconds": self.head, "tunnels": 20000}
             policy = {"version": 5, "allow": self.allow, "tls": "off", "limits": limits}
             if self.organisation:
                 policy["organisation"] = {"default": "deny", "allow": list(self.organisation.values())}
@@ -89,11 +89,14 @@ class Peer:
         hosts = self.write("hosts", f"127.0.0.1 localhost\n{self.hosts}")
         resolv = self.write("resolv.conf", f"nameserver {ORIGIN_V4}\noptions timeout:1 attempts:1\n")
         # `ip netns exec` gives a mount namespace of its own
-        bind = f"mount --bind {hosts} /etc/hosts; mount --bind {resolv} /etc/resolv.conf; exec \"$@\""
-        with open(self.folder / "log", "wb") as log:
-            self.process = subprocess.Popen(["ip", "netns", "exec", self.lab.a, "sh", "-ec", bind, "sh", *map(str, argv)],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment())
+        script = f"mount --bind {hosts} /etc/hosts; mount --bind {resolv} /etc/resolv.conf; ulimit -Sn $(ulimit -Hn); exec \"$@\""
+        self.argv = ["ip", "netns", "exec", self.lab.a, "sh", "-ec", script, "sh", *map(str, argv)]
+        self.spawn()
         wait_for(f"{self.name} listens", self.listening)
+
+    def spawn(self):
+        with open(self.folder / "log", "wb") as log:
+            self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment())
 
     def listening(self):
         assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
@@ -146,12 +149,15 @@ class Peer:
         sock.connect(("127.0.0.1", self.port))
         return sock
 
-    def stop(self):
-        if self.proxy:
+    def quit(self):
+        if self.proxy and self.alive():
             assert self.proxy.stop() == 0, self.proxy.stderr()
         elif self.alive():
             self.process.send_signal(signal.SIGKILL if self.name != "squid" else signal.SIGTERM)
             self.process.wait(20)
+
+    def stop(self):
+        self.quit()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self):
