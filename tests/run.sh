@@ -10,6 +10,12 @@ passed=0 failed=0 failures=()
 
 say() { printf '\n== %s (%s s)\n' "$*" "$SECONDS"; }
 
+built() { # built DIR [cmake options]: false, and one failure, when it does not build
+  deploy/build.sh "$1" -DSTK_TESTS=ON "${@:2}" && return 0
+  failed=$((failed + 1)); failures+=("build in $1")
+  return 1
+}
+
 step() { # step NAME COMMAND...: one counted result
   local name=$1; shift
   local start=$SECONDS
@@ -23,14 +29,16 @@ step() { # step NAME COMMAND...: one counted result
 prepare() {
   deploy/packages.sh build run test
   say "build"
-  deploy/build.sh "$STOCKADE_BUILD"
+  deploy/build.sh "$STOCKADE_BUILD" -DSTK_TESTS=ON
+  if [ "$(id -u)" -ne 0 ]; then echo "tests/run.sh: tests of sandboxes and namespaces need root" >&2; exit 1; fi
 }
 
 pytests() { # pytests PATH...
   local out; out=$(mktemp)
   local rc=0
-  $py -m pytest -q -p no:cacheprovider --durations=5 "$@" 2>&1 | tee "$out" || rc=1
-  local line; line=$(grep -E '^[0-9]+ (passed|failed|error)|, [0-9]+ (passed|failed|error)' "$out" | tail -n 1)
+  [ -d "${1%%::*}" ] && ! compgen -G "$1/**/test_*.py" >/dev/null && ! compgen -G "$1/test_*.py" >/dev/null && return 0
+  timeout -k 30 2400 $py -m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 --durations=5 "$@" 2>&1 | tee "$out" || rc=1
+  local line; line=$(grep -E '^[0-9]+ (passed|failed|error)|, [0-9]+ (passed|failed|error)' "$out" | tail -n 1 || true)
   local p f e
   p=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
   f=$(grep -oE '[0-9]+ failed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
@@ -67,29 +75,41 @@ part_chaos() { say "chaos"; pytests tests/chaos; }
 part_sanitize() {
   for kind in ASAN TSAN; do
     say "unit and conformance tests under $kind"
-    step "build with $kind" deploy/build.sh "$STOCKADE_BUILD-${kind,,}" -DSTK_$kind=ON -DCMAKE_BUILD_TYPE=Debug
+    if ! built "$STOCKADE_BUILD-${kind,,}" -DSTK_$kind=ON -DCMAKE_BUILD_TYPE=Debug; then continue; fi
     TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp" ASAN_OPTIONS="detect_leaks=1" ctests "$STOCKADE_BUILD-${kind,,}"
   done
 }
 
 part_fuzz() {
   say "fuzzing, $fuzz_seconds s a target"
-  step "build the fuzz targets" env CC=clang-14 deploy/build.sh "$STOCKADE_BUILD-fuzz" -DSTK_FUZZ=ON -DSTK_TESTS=ON -DCMAKE_BUILD_TYPE=Debug
+  export CC=clang-14
+  built "$STOCKADE_BUILD-fuzz" -DSTK_FUZZ=ON -DCMAKE_BUILD_TYPE=Debug || return 0
+  unset CC
   local target
+  local pair=() scratch; scratch=$(mktemp -d)
   for target in "$STOCKADE_BUILD-fuzz"/tests/fuzz/fuzz_*; do
     [ -f "$target" ] && [ -x "$target" ] || continue
-    local name=${target##*/}; local corpus; corpus=$(mktemp -d)
-    step "$name" fuzz_one "$target" "$corpus" "tests/fuzz/corpus/${name#fuzz_}"
-    rm -rf "$corpus"
+    fuzz_begin "$target" "$scratch/${target##*/}" &
+    pair+=("$!:${target##*/}")
+    if [ ${#pair[@]} -eq 2 ]; then fuzz_end "$scratch" "${pair[@]}"; pair=(); fi
   done
+  [ ${#pair[@]} -eq 0 ] || fuzz_end "$scratch" "${pair[@]}"
+  rm -rf "$scratch"
 }
 
-fuzz_one() { # TARGET SCRATCH SEEDS
-  local log=$2.log
-  if "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$2/" "$2" "$3" >"$log" 2>&1; then
-    tail -n 1 "$log"; rm -f "$log"; return 0
-  fi
-  tail -n 40 "$log"; rm -f "$log"; return 1
+fuzz_begin() { # TARGET SCRATCH
+  local seeds=tests/fuzz/corpus/${1##*/fuzz_}
+  mkdir -p "$2"
+  [ -d "$seeds" ] || seeds=
+  "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$2/" "$2" $seeds >"$2.log" 2>&1
+}
+
+fuzz_end() { # SCRATCH PID:NAME...
+  local scratch=$1 one; shift
+  for one in "$@"; do
+    if ! step "${one#*:}" wait "${one%%:*}"; then :; fi
+    if grep -q 'SUMMARY\|ERROR' "$scratch/${one#*:}.log"; then tail -n 40 "$scratch/${one#*:}.log"; else tail -n 1 "$scratch/${one#*:}.log"; fi
+  done
 }
 
 all="static unit conformance integration adversarial chaos sanitize fuzz"
@@ -102,6 +122,6 @@ for part in ${*:-$all}; do
   esac
 done
 
-for name in "${failures[@]}"; do echo "failed: $name"; done
+for name in ${failures[@]+"${failures[@]}"}; do echo "failed: $name"; done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

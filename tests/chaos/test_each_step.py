@@ -88,3 +88,13 @@ def test_a_failing_step_neither_loses_nor_repeats_a_run(fresh, point):
     assert not up.verify().returncode
     evidence.each_launch_has_its_teardown(up)
     evidence.nothing_is_left(up)
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_a_refused_publish_neither_loses_nor_repeats_a_run(fresh, n):
+    """The n-th commit of the bus fails: request, lane record, launch row, result and so on, whichever it is."""
+    up = prepared(fresh)
+    up.start(STK_FAILPOINTS=f"bus.publish.before_commit=error@{n}")
+    run = until(lambda: evidence.submit(up, "once", 0), 20, "accepted")
+    evidence.check(up, [run], 30)
+    evidence.nothing_is_left(up)
