@@ -198,6 +198,24 @@ def test_priorities_affinity_and_scheduling_do_not_touch_the_host(hostile):
     harmless(result)
 
 
+def test_a_command_cannot_take_the_first_processs_turn_when_its_deadline_comes(hostile):
+    result = attack(hostile, """
+        for pid in (1, 2):
+            refused("renice", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+            refused("idle class", lambda: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0)))
+        refused("renice all of the user", lambda: os.setpriority(os.PRIO_USER, 0, 19))
+        os.nice(1)
+        print("spins", flush=True)
+        for _ in range(20):
+            if os.fork() == 0:
+                break
+        while True:
+            pass
+    """, timeout=1)
+    assert (result["reason"], result["exit_code"], result["stdout_tail"]) == ("timeout", 124, "spins\n"), result
+    assert result["detail"] == "" and result["duration_ms"] < 3000, result  # by the runtime, not by the end of its sandbox
+
+
 # --- memory and output
 
 def test_more_memory_than_the_limit_is_out_of_memory(hostile):

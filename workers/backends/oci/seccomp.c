@@ -187,9 +187,6 @@ static const char *const plain[] = {
     "sched_getscheduler",
     "sched_rr_get_interval",
     "sched_setaffinity",
-    "sched_setattr",
-    "sched_setparam",
-    "sched_setscheduler",
     "sched_yield",
     "seccomp",
     "select",
@@ -209,7 +206,6 @@ static const char *const plain[] = {
     "setgroups",
     "setitimer",
     "setpgid",
-    "setpriority",
     "setregid",
     "setresgid",
     "setresuid",
@@ -282,9 +278,12 @@ static cJSON *rule(cJSON *list, const char *name)
     return item;
 }
 
+/* Called again: that too. */
 static void only_if(cJSON *item, int index, const char *op, double value, double value_two)
 {
-    cJSON *args = cJSON_AddArrayToObject(item, "args");
+    cJSON *args = cJSON_GetObjectItem(item, "args");
+    if (!args)
+        args = cJSON_AddArrayToObject(item, "args");
     cJSON *arg = cJSON_CreateObject();
     cJSON_AddNumberToObject(arg, "index", index);
     cJSON_AddNumberToObject(arg, "value", value);
@@ -296,6 +295,7 @@ static void only_if(cJSON *item, int index, const char *op, double value, double
 cJSON *stk_oci_seccomp(void)
 {
     static const int families[] = {1 /* AF_UNIX */, 2 /* AF_INET */, 10 /* AF_INET6 */};
+    static const char *const own[] = {"prlimit64", "sched_setattr", "sched_setparam", "sched_setscheduler"};
     cJSON *profile = cJSON_CreateObject();
     cJSON_AddStringToObject(profile, "defaultAction", "SCMP_ACT_ERRNO");
     cJSON_AddNumberToObject(profile, "defaultErrnoRet", 38 /* ENOSYS */);
@@ -312,8 +312,13 @@ cJSON *stk_oci_seccomp(void)
     only_if(rule(list, "clone"), 0, "SCMP_CMP_MASKED_EQ", CLONE_NAMESPACES, 0);
     only_if(rule(list, "ioctl"), 1, "SCMP_CMP_NE", TIOCSTI, 0);
     only_if(rule(list, "personality"), 0, "SCMP_CMP_EQ", 0, 0);
-    /* Of itself alone: the runtime, with the same uid, keeps its limits. */
-    only_if(rule(list, "prlimit64"), 0, "SCMP_CMP_EQ", 0, 0);
+    /* Of itself alone: the runtime, with the same uid, keeps its limits, and its turn when a deadline comes.
+     */
+    for (size_t i = 0; i < STK_COUNT(own); i++)
+        only_if(rule(list, own[i]), 0, "SCMP_CMP_EQ", 0, 0);
+    cJSON *nice = rule(list, "setpriority");
+    only_if(nice, 0, "SCMP_CMP_EQ", 0 /* PRIO_PROCESS */, 0);
+    only_if(nice, 1, "SCMP_CMP_EQ", 0, 0);
     for (size_t i = 0; i < STK_COUNT(families); i++)
         only_if(rule(list, "socket"), 0, "SCMP_CMP_EQ", families[i], 0);
     return profile;
