@@ -17,7 +17,8 @@ typedef struct peer {
 
 static void note(peer *p, const char *what)
 {
-    strncat(p->notes, what, sizeof(p->notes) - strlen(p->notes) - 1);
+    size_t n = strlen(p->notes);
+    snprintf(p->notes + n, sizeof(p->notes) - n, "%s", what);
     if (!p->free_inside)
         return;
     p->free_inside = false;
@@ -132,7 +133,8 @@ static const char *heard_until(peer *p, const char *what)
         if (stk_mono_now().ns > deadline)
             fail_msg("no %s in %s", what, all);
         turn(p);
-        strncat(all, heard(p), sizeof(all) - strlen(all) - 1);
+        size_t n = strlen(all);
+        snprintf(all + n, sizeof(all) - n, "%s", heard(p));
     }
     return all;
 }
