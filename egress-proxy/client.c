@@ -262,7 +262,7 @@ static void judge(stk_client *client, const stk_head *head)
 
 static void read_head(stk_client *client, stk_str in)
 {
-    static const stk_head_limits limits = {.bytes = 16384};
+    static const stk_head_limits limits = {.bytes = 16384, .fields = STK_HEAD_MAX_FIELDS - STK_REWRITE_ADDS};
     stk_head *head = &client->px->head;
     stk_head_fault fault;
     const char *why = "";

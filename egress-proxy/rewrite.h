@@ -9,6 +9,10 @@
 
 #include "egress-proxy/target.h"
 
+/* Most lines that a request gains here (Host, Content-Length, Via, Connection): a head read with that many to
+ * spare goes on as one that a reader with our own limits takes. */
+#define STK_REWRITE_ADDS 4
+
 /* GET and its like carry no body through this proxy: servers disagree on whether one is there. */
 bool stk_method_bodyless(stk_str method);
 

@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *why;
     stk_target target;
     stk_err err;
-    ptrdiff_t used = stk_head_request(all, NULL, &scan, &head, &fault, &why);
+    static const stk_head_limits limits = {.fields = STK_HEAD_MAX_FIELDS - STK_REWRITE_ADDS};
+    ptrdiff_t used = stk_head_request(all, &limits, &scan, &head, &fault, &why);
     if (used <= 0 || stk_target_read(&head, &target, &err) != STK_R_ALLOWED || target.connect)
         return 0;
     stk_buf out STK_AUTO(stk_buf_done) = STK_BUF((size_t)1 << 20);
