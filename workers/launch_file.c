@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define JOURNAL_MAX ((size_t)64 << 20)
 
@@ -23,7 +24,12 @@ int stk_launch_file_write(const stk_ctx *ctx, const stk_audit_row *launch, stk_e
     if (rc < 0)
         return rc;
     int fd STK_AUTO(stk_closep) = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return fd < 0 ? stk_err_errno(err, errno, "make %s", path) : stk_fd_write_all(fd, text.p, text.n, err);
+    if (fd < 0)
+        return stk_err_errno(err, errno, "make %s", path);
+    rc = stk_fd_write_all(fd, text.p, text.n, err);
+    if (rc < 0)
+        unlink(path);
+    return rc;
 }
 
 void stk_launch_file_remove(const stk_ctx *ctx, const char *sandbox)

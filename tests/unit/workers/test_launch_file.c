@@ -2,6 +2,8 @@
 #include "proto/base/fd.h"
 #include "tests/unit/workers/rig.h"
 #include "workers/launch_file.h"
+#include <signal.h>
+#include <sys/resource.h>
 
 #define SANDBOX "sbx-00000000000000000000000000"
 #define RECORD(seq, verdict, more)                                                                           \
@@ -24,7 +26,7 @@ static void put(const rig *r, const char *ending, const char *text)
     assert_int_equal(stk_file_replace(path, 0600, stk_str_of(text), &err), 0);
 }
 
-static void put_launch(const rig *r)
+static void launch_row(const rig *r, stk_audit_row *ret)
 {
     stk_row_subject subject = {.tenant = "t",
                                .agent = "helper",
@@ -32,12 +34,17 @@ static void put_launch(const rig *r)
                                .sandbox = SANDBOX,
                                .backend = "oci",
                                .isolation = "container"};
-    stk_audit_row row;
-    stk_err err;
     stk_id_new("run", stk_wall_now(), subject.run);
     stk_id_new("asg", stk_wall_now(), subject.assignment);
     memcpy(subject.worker, r->ctx.worker, sizeof(subject.worker));
-    stk_row_make(&subject, STK_AUDIT_LAUNCH, 0, STK_STR("{}"), &row);
+    stk_row_make(&subject, STK_AUDIT_LAUNCH, 0, STK_STR("{}"), ret);
+}
+
+static void put_launch(const rig *r)
+{
+    stk_audit_row row;
+    stk_err err;
+    launch_row(r, &row);
     if (stk_launch_file_write(&r->ctx, &row, &err) < 0)
         fail_msg("%s %s", err.pointer, err.detail);
     stk_audit_row_done(&row);
@@ -143,6 +150,27 @@ static void only_launch_files_are_listed(void **state)
     rig_free(r);
 }
 
+static void one_that_could_not_be_written_whole_is_not_left(void **state)
+{
+    rig *r = rig_new();
+    char path[256];
+    stk_err err;
+    stk_audit_row row;
+    struct rlimit old, none;
+    launch_row(r, &row);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    none = (struct rlimit){0, old.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    int rc = stk_launch_file_write(&r->ctx, &row, &err);
+    stk_audit_row_done(&row);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_true(rc < 0);
+    path_to(r, "launch", path);
+    assert_int_equal(access(path, F_OK), -1);
+    rig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_launch_file_that_was_being_written_launched_nothing),
         cmocka_unit_test(a_bus_that_refuses_for_a_while_loses_nothing),
         cmocka_unit_test(only_launch_files_are_listed),
+        cmocka_unit_test(one_that_could_not_be_written_whole_is_not_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
