@@ -237,13 +237,22 @@ static int decide(stk_gw_change *change, const stk_config_record *rec, stk_err *
     return rc < 0 ? rc : change->kind->build(change, rec, err);
 }
 
+/* Spaces and control bytes tell nobody why. */
+static bool says_something(stk_str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] > ' ' && text.p[i] != 0x7f)
+            return true;
+    return false;
+}
+
 static void go_on(stk_gw_change *change)
 {
     stk_err err;
     bool may = stk_gw_has_scope(change->ex, STK_SCOPE_GOVERNANCE_WEAKEN);
     if (change->weak.n && !may) {
         stk_gw_change_forbid(change);
-    } else if (change->weak.n && !change->reason.n) {
+    } else if (change->weak.n && !says_something(change->reason)) {
         stk_err_field(&err, STK_E_FIELD, "/reason",
                       "this change loosens something (%s: %s): say why in \"reason\"",
                       change->weak.v[0].pointer, change->weak.v[0].what);

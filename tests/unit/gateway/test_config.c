@@ -63,6 +63,9 @@ static void a_loosening_needs_a_reason_and_tightening_none(void **state)
         if (rows[i].without == 200)
             continue;
         assert_string_equal(reply_text(r, "pointer"), "/reason");
+        snprintf(plain, sizeof(plain), "%s,\"reason\":\" \\t\\u0000\\u007f\"}", rows[i].body);
+        r = fx_expect(f, 422, "PUT", CFG, "", plain);
+        assert_string_equal(reply_text(r, "pointer"), "/reason");
         r = fx_expect(f, 200, "PUT", CFG, "", reasoned);
         assert_true(stk_jv_count(reply_at(r, "weakening")) > 0);
         if (rows[i].pointer)
