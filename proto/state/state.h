@@ -26,17 +26,16 @@ typedef struct stk_state stk_state;
 typedef struct stk_op stk_op;
 typedef void (*stk_op_done)(stk_op *op, void *arg);
 
-#define STK_STATE_OPS(X)                                                                                     \
-    X(SUBMIT, submit)                                                                                        \
-    X(QUEUE, queue)                                                                                          \
-    X(ASSIGN, assign)                                                                                        \
-    X(START, start) X(FINISH, finish) X(CANCEL, cancel) X(REQUEUE, requeue) X(RUN_GET, run_get)              \
-        X(RUN_LIST, run_list) X(JOIN, join) X(HEARTBEAT, heartbeat) X(LEAVE, leave) X(LANE_DONE, lane_done)  \
-            X(WORKERS, workers) X(POOL_PUT, pool_put) X(POOL_TAKE, pool_take) X(POOL_DROP, pool_drop)        \
-                X(POOL_LIST, pool_list) X(ADOPT, adopt) X(REAP, reap) X(CONFIG_GET, config_get)              \
-                    X(CONFIG_SET, config_set) X(CONFIG_DONE, config_done) X(OUTBOX_TAKE, outbox_take)        \
-                        X(OUTBOX_DONE, outbox_done) X(OUTPUT_ADD, output_add) X(OUTPUT_READ, output_read)    \
-                            X(COUNTS, counts) X(PUBLISHED, published)
+/* clang-format off */
+#define STK_STATE_OPS(X)                                                                             \
+    X(SUBMIT, submit) X(QUEUE, queue) X(ASSIGN, assign) X(START, start) X(FINISH, finish)            \
+    X(CANCEL, cancel) X(REQUEUE, requeue) X(RUN_GET, run_get) X(RUN_LIST, run_list) X(JOIN, join)    \
+    X(HEARTBEAT, heartbeat) X(LEAVE, leave) X(LANE_DONE, lane_done) X(WORKERS, workers)              \
+    X(POOL_PUT, pool_put) X(POOL_TAKE, pool_take) X(POOL_DROP, pool_drop) X(POOL_LIST, pool_list)    \
+    X(ADOPT, adopt) X(REAP, reap) X(CONFIG_GET, config_get) X(CONFIG_SET, config_set)                \
+    X(CONFIG_DONE, config_done) X(OUTBOX_TAKE, outbox_take) X(OUTBOX_DONE, outbox_done)              \
+    X(OUTPUT_ADD, output_add) X(OUTPUT_READ, output_read) X(COUNTS, counts) X(PUBLISHED, published)
+/* clang-format on */
 typedef enum stk_op_kind {
 #define X(sym, name) STK_OP_##sym,
     STK_STATE_OPS(X)
