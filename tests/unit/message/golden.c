@@ -78,9 +78,10 @@ static const char assign_optional[] = "sandbox";
 static const char lane_optional[] = "assignment|worker|incarnation|sandbox|backend";
 static const char egress_optional[] = "count|first|open_seq";
 static const char result_optional[] =
-    "sandbox|detail|late|backend|isolation|warm|started|egress|labels|traceparent|secret";
+    "sandbox|detail|late|files|backend|isolation|warm|started|egress|labels|traceparent|secret";
 static const char finished_optional[] =
-    "assignment|worker|sandbox|detail|late|backend|isolation|warm|started|egress|labels|traceparent|secret";
+    "assignment|worker|sandbox|detail|late|files|backend|isolation|warm|started|egress|labels|traceparent|"
+    "secret";
 static const char audit_optional[] =
     "agent|run|assignment|worker|sandbox|backend|isolation|details|before|after|weakening";
 static const char audit_any[] = "before|after";
