@@ -1,5 +1,6 @@
 """Real clients through the real proxy, each in a namespace whose only way out is the proxy's socket: a host on the list delivers the
 bytes, one that is not fails, leaves one record of its refusal, and nothing asks a name anywhere."""
+import contextlib
 import os
 import secrets
 import subprocess
@@ -44,17 +45,25 @@ class Site443:
         tag = secrets.token_hex(4)
         self.good, self.bad, self.secret = f"good-{tag}.example", f"bad-{tag}.example", secrets.token_hex(24)
         self.folder, self.bin = folder, clients.venv()
-        self.lab = Lab()
-        self.lab.dns.names = {self.good: [PUBLIC], self.bad: [PUBLIC]}
-        self.authority = Authority(folder, [self.good, self.bad])
-        (folder / "site").mkdir()
-        clients.make_files(folder / "site", self.secret)
-        self.sites = [Site(self.lab.b, 443, folder / "site", self.authority.pair), Site(self.lab.b, 80, folder / "site")]
-        self.echo = clients.websocket_echo(self.lab.b, self.bin / "python", self.authority.pair, WS_PORT)
-        self.postgres = self.start_postgres()
-        self.cage = Cage(f"stkc{tag[:6]}")
-        self.cage.listen(RELAY_GOOD, f"{self.good}:{PG_PORT}")
-        self.cage.listen(RELAY_BAD, f"{self.bad}:{PG_PORT}")
+        with contextlib.ExitStack() as ends:
+            self.lab = self.kept(ends, Lab(), "close")
+            self.lab.dns.names = {self.good: [PUBLIC], self.bad: [PUBLIC]}
+            self.authority = Authority(folder, [self.good, self.bad])
+            (folder / "site").mkdir()
+            clients.make_files(folder / "site", self.secret)
+            self.sites = [self.kept(ends, Site(self.lab.b, port, folder / "site", pair), "close")
+                          for port, pair in ((443, self.authority.pair), (80, None))]
+            self.echo = self.kept(ends, clients.websocket_echo(self.lab.b, self.bin / "python", self.authority.pair, WS_PORT), "kill")
+            self.postgres = self.kept(ends, self.start_postgres(), "remove")
+            self.cage = self.kept(ends, Cage(f"stkc{tag[:6]}"), "close")
+            self.cage.listen(RELAY_GOOD, f"{self.good}:{PG_PORT}")
+            self.cage.listen(RELAY_BAD, f"{self.bad}:{PG_PORT}")
+            self.ends = ends.pop_all()
+
+    @staticmethod
+    def kept(ends, thing, end):
+        ends.callback(getattr(thing, end))
+        return thing
 
     def start_postgres(self):
         server = Postgres(listen_addresses="0.0.0.0", ssl="on", ssl_cert_file="server.crt", ssl_key_file="server.key")
@@ -70,13 +79,8 @@ class Site443:
             return server.start()
 
     def close(self):
-        self.cage.close()
-        self.postgres.remove()
-        self.echo.kill()
+        self.ends.close()
         self.echo.wait(10)
-        for site in self.sites:
-            site.close()
-        self.lab.close()
 
     def psql(self, host):
         relay = RELAY_GOOD if host == self.good else RELAY_BAD

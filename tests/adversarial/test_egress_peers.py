@@ -3,6 +3,7 @@ own and set up as strictly as it can be. A side-by-side table is printed. Beside
 request with the bad property repaired: a proxy that refuses everything proves nothing."""
 import collections
 import concurrent.futures
+import contextlib
 import re
 import secrets
 import socket
@@ -95,7 +96,13 @@ class World:
     """One proxy in a lab of its own, allowing what all cases allow."""
 
     def __init__(self, name, cases, **more):
-        self.lab = Lab()
+        with contextlib.ExitStack() as ends:
+            self.lab = Lab()
+            ends.callback(self.lab.close)
+            self.set_up(name, cases, ends, **more)
+            self.ends = ends.pop_all()
+
+    def set_up(self, name, cases, ends, **more):
         self.lab.origin(80, self.by_address)
         self.lab.origin(443, self.by_address)
         self.lab.origin(8443)
@@ -110,6 +117,7 @@ class World:
         allow = [control] + list(dict.fromkeys(entry for case in cases for entry in case.allow + [case.mirror_allow]))
         self.name, self.make = name, lambda: Peer(name, self.lab, allow, hosts="\n".join(c.hosts for c in cases), **more)
         self.peer = self.make()
+        ends.callback(lambda: self.peer.stop())
         assert self.exchange(connect_request(control))[2], f"{name} lets nothing through"  # what it asks at its start is over
         self.tags = {case.map["tag"] for case in cases} | {case.mirror_map["tag"] for case in cases}
 
@@ -127,8 +135,7 @@ class World:
             return sock.connect_ex(("2606:4700::1", 443)) == 0
 
     def close(self):
-        self.peer.stop()
-        self.lab.close()
+        self.ends.close()
 
     def exchange(self, request, patience=PATIENCE):
         """(status or 0, head, whether bytes came through, silence)."""
@@ -138,6 +145,7 @@ class World:
                 sock.sendall(request)
                 status, head, rest = read_head(sock)
                 if status != 200 and not 101 <= status < 200:
+                    aftermath(sock)
                     return status, head, False, False
                 return status, head, self.came_through(sock, request, head, rest), False
             except socket.timeout:
@@ -179,6 +187,16 @@ class World:
         return [note for port, origin in self.lab.origins.items() for note in origin.notes[before[port]:]]
 
 
+def aftermath(sock):
+    """A refusal's consequences, if it has any: until the connection is closed, or a while nothing comes."""
+    sock.settimeout(0.15)
+    try:
+        while sock.recv(65536):
+            pass
+    except OSError:
+        pass
+
+
 def patient_origin(conn, note):
     """Answers once a body that was announced is whole, or nothing more of it comes, so that no answer overtakes a refusal."""
     conn.settimeout(0.5)
@@ -208,6 +226,7 @@ def judge(world, case):
     before = world.quiet()
     status, head, through, silence = world.exchange(case.request(), LONG_PATIENCE if case.row.get("status") in (502, 504) else PATIENCE)
     if not world.peer.alive():
+        world.peer.stop()
         world.peer = world.make()
         return Verdict(False, "crashed")
     told = "silence" if silence else str(status or "closed")

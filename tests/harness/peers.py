@@ -70,7 +70,11 @@ class Peer:
         self.folder.chmod(0o755)
         self.port, self.proxy, self.process = 3128, None, None
         self.words = {"PORT": self.port, "FOLDER": self.folder, "RESOLVER": ORIGIN_V4, "HEAD_SECONDS": head_seconds, "DNS_TTL": dns_ttl}
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
 
     def write(self, name, text):
         (self.folder / name).write_text(text)
@@ -150,6 +154,8 @@ class Peer:
         return sock
 
     def quit(self):
+        if not self.process:
+            return
         if self.proxy and self.alive():
             assert self.proxy.stop() == 0, self.proxy.stderr()
         elif self.alive():
