@@ -187,13 +187,28 @@ static int take_route(stk_gw_exchange *ex, char allow[64], stk_err *err)
     return rc;
 }
 
+/* Fields that decide something come once: of two, somebody in front may have judged the other. */
+static int decisive_once(const stk_head *head, stk_err *err)
+{
+    static const char *const decisive[] = {"Authorization", "Idempotency-Key", "If-Match",
+                                           "Last-Event-ID", "Origin",          "Sec-Fetch-Site"};
+    for (size_t d = 0; d < STK_COUNT(decisive); d++) {
+        size_t n = 0;
+        for (size_t i = 0; i < head->nfields; i++)
+            n += stk_str_ieq(head->fields[i].name, stk_str_of(decisive[d]));
+        if (n > 1)
+            return stk_err_set(err, STK_E_HTTP, "the header %s is there more than once", decisive[d]);
+    }
+    return 0;
+}
+
 static void on_head(stk_http_x *x, void *arg)
 {
     static const uint64_t most[] = {[STK_GW_NO_BODY] = 0, [STK_GW_MAYBE] = MAYBE_MAX};
     stk_gw_exchange *ex = begin(arg, x);
     char allow[64] = "", header[80] = "";
     stk_err err = {0};
-    if (take_route(ex, allow, &err) < 0) {
+    if (decisive_once(stk_http_head(x), &err) < 0 || take_route(ex, allow, &err) < 0) {
         if (err.code == STK_E_METHOD)
             snprintf(header, sizeof(header), "Allow: %s\r\n", allow);
         stk_gw_answer_problem(ex, &err, header, NULL);

@@ -226,6 +226,8 @@ def test_a_wrong_member_of_the_organisation_policy_is_named(up, body, pointer):
     (b"GET / HTTP/3.0\r\nHost: x\r\n\r\n", 505),
     (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 70_000 + b"\r\n\r\n", 431),
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\n\r\n", 400),
+    (b"GET /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", 400),
+    (b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\nIdempotency-Key: a\r\nidempotency-key: b\r\n\r\n", 400),
 ])
 def test_malformed_http_is_refused_and_the_connection_closed(up, raw, status):
     connection = up.api.connection(10)
