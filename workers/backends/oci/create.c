@@ -131,8 +131,9 @@ static int watch_init(stk_oci_sandbox *sbx, stk_err *err)
     stk_buf text STK_AUTO(stk_buf_done) = STK_BUF(32);
     uint64_t pid = 0;
     int rc = stk_path(path, sizeof(path), err, "%s/pid", sbx->paths.dir);
-    if (rc == 0)
-        rc = stk_file_read(path, &text, err);
+    if (rc == 0 && stk_file_read(path, &text, err) < 0)
+        rc = stk_err_set(err, STK_E_SANDBOX, "%s ended without naming the sandbox's process",
+                         sbx->oci->program);
     if (rc < 0)
         return rc;
     if (!stk_str_u64(stk_buf_view(&text), INT32_MAX, &pid) || pid < 2)
