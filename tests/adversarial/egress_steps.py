@@ -301,8 +301,8 @@ def tun_17(lab, folder):
 def tun_09(lab, folder):
     def drip(conn, note):
         for _ in range(8):
+            time.sleep(0.25)  # the first one too: it shall not come with the proxy's 200
             conn.sendall(b".")
-            time.sleep(0.25)
         conn.shutdown(socket.SHUT_WR)
         conn.recv(1)
 
