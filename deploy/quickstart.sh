@@ -46,9 +46,9 @@ STOCKADE_URL=$(awk '/^ready/ {print $2}' "$work/ready")
 export STOCKADE_URL
 echo "ready at $STOCKADE_URL"
 
-step "turn it on for one agent that may reach pypi.org and nothing else"
+step "turn it on for one agent that may reach api.vendor.com and nothing else"
 cat >"$work/config.json" <<'JSON'
-{"enabled": true, "agents": {"humaneval": {"allow": ["pypi.org"]}}, "reason": "quickstart"}
+{"enabled": true, "agents": {"humaneval": {"allow": ["api.vendor.com"]}}, "reason": "quickstart"}
 JSON
 stockade config set "$work/config.json"
 

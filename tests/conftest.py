@@ -12,7 +12,7 @@ from harness.paths import STOCKADE  # noqa: E402
 from harness.up import Up  # noqa: E402
 from harness.wait import until  # noqa: E402
 
-AGENTS = {"helper": {"allow": ["pypi.org"]}}
+AGENTS = {"helper": {"allow": ["api.vendor.com"]}}
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ base=$cache/debian-12-base.tar
 command=("${@:-deploy/quickstart.sh}")
 [ "$(id -u)" -eq 0 ] || { echo "fresh_machine.sh: needs root" >&2; exit 1; }
 mirror=${MIRROR:-$(sed -nE 's#^deb (\[[^]]*\] )?(https?://[^ ]+) .*#\2#p; s#^URIs: *([^ ]+).*#\1#p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -n 1 || true)}
-mirror=${mirror:-http://deb.debian.org/debian}
+[ -n "$mirror" ] || { echo "fresh_machine.sh: name a Debian mirror in MIRROR: the package sources of this machine show none" >&2; exit 1; }
 
 if [ ! -f "$base" ]; then
   echo "== bare Debian 12 from $mirror (once; kept in $cache)"

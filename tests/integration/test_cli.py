@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from harness.api import PLATFORM
 from harness.paths import STOCKADE, environment
 from harness.wait import until
 
@@ -163,8 +164,23 @@ def test_cancel(up):
 
 def test_plan(up):
     text = up.cli("plan", "helper", "--", "python3", "job.py", check=0).stdout
-    assert re.search(r"^backend\s+oci$", text, re.M) and "pypi.org" in text
+    assert re.search(r"^backend\s+oci$", text, re.M) and "api.vendor.com" in text
     assert json.loads(up.cli("plan", "--json", "helper", "--", "true", check=0).stdout)["objects"]
+
+
+def test_text_of_others_drives_no_terminal_and_forges_no_line(up):
+    reason = "a\0b \x1b[2J \x9b2J\r\n2026-01-01T00:00:00.000Z forged \x85 \u2028 \u202e \\u0000 é end"
+    before = up.api.ok("GET", PLATFORM)["agents"]
+    up.api.ok("PUT", PLATFORM, {"enabled": True, "agents": {**before, "other": {"allow": ["terminal.example"]}}, "reason": reason})
+    try:
+        rows = until(lambda: [row for row in up.api.audit("?action=agent_sandbox.config.update") if row["details"].get("reason") == reason], 10, "the row, unaltered")
+        assert len(rows) == 1
+        text = up.cli("audit", "tail", "--limit", "5", check=0).stdout
+        (line,) = [line for line in text.split("\n") if "end" in line]
+        assert "forged" in line and "é" in line and "\\u0000" in line
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e]", text), repr(text)
+    finally:
+        up.api.configure(before)
 
 
 def test_audit_tail_and_verify(up):

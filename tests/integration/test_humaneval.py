@@ -20,7 +20,7 @@ def up(built):
     from harness.up import Up
     with Up() as one:
         one.start()
-        one.api.configure({"humaneval": {"allow": ["pypi.org"]}})
+        one.api.configure({"humaneval": {"allow": ["api.vendor.com"]}})
         yield one
 
 

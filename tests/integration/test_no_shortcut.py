@@ -10,7 +10,7 @@ from harness.wait import until
 
 def configured(fresh):
     up = fresh().start()
-    up.api.configure({"a": {"allow": ["pypi.org"]}})
+    up.api.configure({"a": {"allow": ["api.vendor.com"]}})
     assert up.api.run("a", ["true"])["exit_code"] == 0
     until(lambda: len(up.api.audit("?action=agent_sandbox.teardown")) == 1, 10, "the teardown row")
     assert up.stop() == 0
@@ -24,7 +24,7 @@ def test_with_the_bus_refusing_publishes_nothing_starts(fresh):
     up.api.post(f"{PLATFORM}/run", {"agent": "a", "command": ["true"]}).problem(503)
     up.api.post("/v1/runs", {"agent": "a", "command": ["true"]}).problem(503)
     up.api.put(PLATFORM, {"enabled": True, "agents": {"a": {"allow": []}}}).problem(503)
-    assert up.api.ok("GET", PLATFORM)["agents"]["a"]["allow"] == ["pypi.org"], "everybody acts on stk.config alone"
+    assert up.api.ok("GET", PLATFORM)["agents"]["a"]["allow"] == ["api.vendor.com"], "everybody acts on stk.config alone"
     up.api.post(f"{PLATFORM}/plan", {"agent": "a", "command": ["true"]}).problem(503)
     assert len(up.api.audit()) == before
     assert not leftovers.directories(up) and not leftovers.cgroups(up)

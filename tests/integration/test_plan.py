@@ -57,7 +57,7 @@ def test_the_plan_says_why_for_every_other_backend(up):
     assert {one["backend"] for one in plan["other_backends"]} == {"docker", "k8s", "firecracker"}
     assert all(one["why_not"] for one in plan["other_backends"])
     assert plan["isolation"] in ("container", "gvisor") and plan["limits"]["memory_bytes"] == 512 << 20
-    assert [(one["entry"], one["effective"]) for one in plan["allow"]] == [("pypi.org", True)]
+    assert [(one["entry"], one["effective"]) for one in plan["allow"]] == [("api.vendor.com", True)]
     assert plan["would_refuse"] == []
 
 

@@ -12,7 +12,7 @@ CALLS = {
     "runs.read": [("GET", "/v1/runs", None), ("GET", "/v1/runs/run-x", None), ("GET", "/v1/runs/run-x/events", None)],
     "plan": [("POST", f"{PLATFORM}/plan", RUN_BODY)],
     "config.read": [("GET", PLATFORM, None), ("GET", ORG, None), ("GET", "/v1/workers", None), ("GET", "/v1/pools", None)],
-    "config.write": [("PUT", PLATFORM, {"enabled": True, "agents": {"helper": {"allow": ["pypi.org"]}}}), ("PUT", ORG, {})],
+    "config.write": [("PUT", PLATFORM, {"enabled": True, "agents": {"helper": {"allow": ["api.vendor.com"]}}}), ("PUT", ORG, {})],
     "audit.read": [("GET", "/v1/audit", None)],
     "pools.write": [("PUT", "/v1/pools/p", {"agent": "helper", "target": 0})],
     "admin": [("GET", "/v1/tokens", None)],
@@ -30,7 +30,7 @@ def scoped(built):
         tokens["other tenant"] = one.create_token("--scopes", "all", "--tenant", "acme")
         tokens["short"] = one.create_token("--scopes", "all", "--expires", "2")
         one.start()
-        one.api.configure({"helper": {"allow": ["pypi.org"]}})
+        one.api.configure({"helper": {"allow": ["api.vendor.com"]}})
         yield one, tokens
 
 
@@ -49,7 +49,7 @@ def test_a_call_needs_its_scope(scoped, scope):
 def test_loosening_needs_a_scope_of_its_own(scoped):
     up, tokens = scoped
     current = up.api.ok("GET", PLATFORM)["agents"]
-    wider = {"enabled": True, "agents": {**current, "helper": {"allow": ["pypi.org", "example.com"]}}, "reason": "wanted"}
+    wider = {"enabled": True, "agents": {**current, "helper": {"allow": ["api.vendor.com", "example.com"]}}, "reason": "wanted"}
     problem = Api(up.url, tokens["config.write"]).put(PLATFORM, wider).problem(403, "forbidden")
     assert "governance.weaken" in problem["detail"] and "example.com" in problem["detail"], problem
     assert up.api.put(PLATFORM, {**wider, "reason": ""}).problem(422)["pointer"] == "/reason"

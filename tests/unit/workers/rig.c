@@ -256,7 +256,7 @@ rig *rig_new(void)
         fail_msg("%s", err.detail);
     join(r);
     rig_config(r, STK_CONF_AGENT_SANDBOX,
-               "{\"enabled\":true,\"agents\":{\"" AGENT "\":{\"allow\":[\"pypi.org\"]}}}");
+               "{\"enabled\":true,\"agents\":{\"" AGENT "\":{\"allow\":[\"api.vendor.com\"]}}}");
     r->nnotes = 0;
     return r;
 }

@@ -4,7 +4,7 @@
 
 static stk_egress_record record(int64_t seq, const char *kind, const char *verdict, int64_t count)
 {
-    stk_egress_record rec = {.seq = seq, .host = "pypi.org", .port = 443, .count = count};
+    stk_egress_record rec = {.seq = seq, .host = "api.vendor.com", .port = 443, .count = count};
     snprintf(rec.kind, sizeof(rec.kind), "%s", kind);
     snprintf(rec.verdict, sizeof(rec.verdict), "%s", verdict);
     return rec;

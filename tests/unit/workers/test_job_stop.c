@@ -125,13 +125,13 @@ static void an_agent_that_was_taken_off_the_list_has_no_network_from_then_on(voi
 {
     char run[STK_ID_SIZE];
     rig *r = at_step(&steps[5], "never", run);
-    assert_non_null(strstr(r->be.policy_text, "pypi.org"));
+    assert_non_null(strstr(r->be.policy_text, "api.vendor.com"));
     r->be.policy_text[0] = '\0';
     r->nnotes = 0;
     rig_config(r, STK_CONF_AGENT_SANDBOX, "{\"enabled\":true,\"agents\":{}}");
     stk_job_policy_changed(r->job);
     rig_until_noted(r, "policy");
-    assert_null(strstr(r->be.policy_text, "pypi.org"));
+    assert_null(strstr(r->be.policy_text, "api.vendor.com"));
     stk_job_cancel(r->job);
     rig_until_done(r);
     rig_note(r, "launch"); /* that of before the notes were dropped */
@@ -181,7 +181,7 @@ static void an_assignment_that_is_another_workers_by_now_changes_nothing(void **
 #define RECORD(seq, verdict, reason, more)                                                                   \
     "{\"kind\":\"record\",\"body\":{\"seq\":" seq                                                            \
     ",\"kind\":\"decision\",\"time\":\"2026-01-01T00:00:00.000Z\",\"run\":\"\","                             \
-    "\"host\":\"pypi.org\",\"port\":443,\"verdict\":\"" verdict "\",\"reason\":\"" reason                    \
+    "\"host\":\"api.vendor.com\",\"port\":443,\"verdict\":\"" verdict "\",\"reason\":\"" reason              \
     "\",\"rule\":\"\","                                                                                      \
     "\"policy_version\":1,\"address\":\"\",\"method\":\"CONNECT\",\"bytes_in\":0,\"bytes_out\":0,"           \
     "\"duration_ms\":0" more "}}\n"

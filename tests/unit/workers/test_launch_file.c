@@ -8,7 +8,7 @@
 #define SANDBOX "sbx-00000000000000000000000000"
 #define RECORD(seq, verdict, more)                                                                           \
     "{\"seq\":" seq                                                                                          \
-    ",\"kind\":\"decision\",\"time\":\"2026-01-01T00:00:00.000Z\",\"run\":\"\",\"host\":\"pypi.org\","       \
+    ",\"kind\":\"decision\",\"time\":\"2026-01-01T00:00:00.000Z\",\"run\":\"\",\"host\":\"api.vendor.com\"," \
     "\"port\":443,\"verdict\":\"" verdict                                                                    \
     "\",\"reason\":\"x\",\"rule\":\"\",\"policy_version\":1,\"address\":\"\","                               \
     "\"method\":\"CONNECT\",\"bytes_in\":0,\"bytes_out\":0,\"duration_ms\":0" more "}\n"
