@@ -202,13 +202,19 @@ const char *stk_cli_text(stk_jv object, const char *key, char *out, size_t size)
     stk_str text = type == STK_J_STRING                       ? stk_jv_str(v)
                    : type == STK_J_NONE || type == STK_J_NULL ? STK_STR("-")
                                                               : stk_jv_raw(v);
-    size_t n = 0;
-    for (size_t i = 0; i < text.n && n + 5 < size; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        if (c >= 0x20 && c != 0x7f)
-            out[n++] = (char)c;
+    size_t n = 0, step, width;
+    for (; text.n; text = stk_str_n(text.p + step, text.n - step), n += width) {
+        bool good;
+        step = stk_utf8_step(text, &good);
+        bool shown = good && !stk_utf8_acts(stk_str_n(text.p, step));
+        width = shown ? step : 4 * step;
+        if (n + width >= size)
+            break;
+        if (shown)
+            memcpy(out + n, text.p, step);
         else
-            n += (size_t)snprintf(out + n, 5, "\\x%02x", c);
+            for (size_t i = 0; i < step; i++)
+                snprintf(out + n + 4 * i, 5, "\\x%02x", (unsigned char)text.p[i]);
     }
     out[n] = '\0';
     return out;

@@ -27,8 +27,8 @@ int stk_cli_stream(const stk_cli_args *args, const char *path, bool (*fn)(stk_st
 void stk_cli_encode(stk_buf *out, const char *text);
 /* Prints a JSON value to stdout with two-space indent. */
 void stk_cli_print_json(stk_jv v);
-/* Member as text for people: strings as they are, numbers as written, "-" when absent or null; control bytes
- * escaped. out holds size. */
+/* Member as text for people: strings as they are, numbers as written, "-" when absent or null; what a
+ * terminal acts on is escaped. out holds size. */
 const char *stk_cli_text(stk_jv object, const char *key, char *out, size_t size);
 
 #endif

@@ -73,5 +73,8 @@ bool stk_utf8_valid(stk_str s);
 /* The first character of s (s.n >= 1): its length and *ret_good, or the length of the bad subpart. */
 size_t stk_utf8_step(stk_str s, bool *ret_good);
 int stk_utf8_repair(stk_buf *out, stk_str s);
+/* one: a single good sequence. True for what a terminal or a viewer acts on instead of showing it: controls
+ * of both sets, line separators, bidi controls, zero width, tags. */
+bool stk_utf8_acts(stk_str one);
 
 #endif

@@ -1,4 +1,5 @@
 #include "proto/base/log.h"
+#include "proto/base/buf.h"
 #include "proto/base/time.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -71,15 +72,6 @@ static size_t decode(const unsigned char *s, uint32_t *ret_c)
     return n;
 }
 
-/* Characters that a terminal or a viewer acts on: controls, line separators, bidi controls, zero width, tags.
- */
-static bool acts(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-           (c >= 0xfff9 && c <= 0xfffb) || c >= 0xe0000;
-}
-
 static void put_escape(line *l, uint32_t c)
 {
     char esc[16];
@@ -98,7 +90,7 @@ static void put_value(line *l, const char *value, bool quotes, bool spaces)
     while (*s) {
         uint32_t c = 0xfffd;
         size_t n = decode(s, &c);
-        if (n == 0 || acts(c) || (spaces && c == ' '))
+        if (n == 0 || stk_utf8_acts(stk_str_n((const char *)s, n)) || (spaces && c == ' '))
             put_escape(l, c);
         else if (c == '\\' || (quotes && c == '"'))
             put(l, (char[]){'\\', (char)c}, 2);

@@ -25,6 +25,23 @@ size_t stk_utf8_step(stk_str s, bool *ret_good)
     return i;
 }
 
+static uint32_t code_point(stk_str one)
+{
+    uint32_t c = (unsigned char)one.p[0];
+    c = one.n == 1 ? c : c & (0x7fu >> one.n);
+    for (size_t i = 1; i < one.n; i++)
+        c = c << 6 | (one.p[i] & 0x3f);
+    return c;
+}
+
+bool stk_utf8_acts(stk_str one)
+{
+    uint32_t c = code_point(one);
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+           (c >= 0xfff9 && c <= 0xfffb) || c >= 0xe0000;
+}
+
 /* How many bytes at the start are ASCII. */
 static size_t ascii_run(stk_str s)
 {

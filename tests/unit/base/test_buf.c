@@ -224,6 +224,36 @@ static void utf8_is_checked_and_repaired_by_maximal_subparts(void **state)
     assert_int_equal(stk_utf8_repair(&small, S("\xff")), -STK_E_LIMIT);
 }
 
+static const struct {
+    stk_str one;
+    bool acts;
+} acting[] = {
+    {S("a"), false},
+    {S("~"), false},
+    {S("\xc3\xa9"), false},
+    {S("\xe2\x98\xb9"), false},
+    {S("\xf0\x9f\x98\x80"), false},
+    {S("\0"), true},
+    {S("\n"), true},
+    {S("\x1b"), true},
+    {S("\x7f"), true},
+    {S("\xc2\x85"), true},
+    {S("\xc2\x9b"), true},
+    {S("\xc2\xa0"), false},
+    {S("\xe2\x80\xa8"), true},
+    {S("\xe2\x80\xae"), true},
+    {S("\xe2\x80\xaf"), false},
+    {S("\xef\xbb\xbf"), true},
+    {S("\xf3\xa0\x80\x81"), true},
+};
+
+static void what_a_terminal_acts_on_is_told_from_what_it_shows(void **state)
+{
+    for (size_t i = 0; i < STK_COUNT(acting); i++)
+        if (stk_utf8_acts(acting[i].one) != acting[i].acts)
+            fail_msg("row %zu", i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +270,7 @@ int main(void)
         cmocka_unit_test(every_byte_survives_base64_and_hex),
         cmocka_unit_test(hex_of_another_length_or_alphabet_is_refused),
         cmocka_unit_test(utf8_is_checked_and_repaired_by_maximal_subparts),
+        cmocka_unit_test(what_a_terminal_acts_on_is_told_from_what_it_shows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
