@@ -4,6 +4,7 @@
 #include "proto/store/store_sqlite.h"
 #include <getopt.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define DEFAULT_STATE_DIR "/var/lib/stockade"
 
@@ -49,8 +50,8 @@ static void print_text(const stk_chain_report *report)
     char head[2 * STK_SHA256 + 1];
     stk_hex(report->head, STK_SHA256, head);
     if (report->ok)
-        printf("audit chain whole: %lld rows in %d chains, head %s\n", (long long)report->rows,
-               report->chains, head);
+        printf("audit chain whole: %lld rows in %d chain%s, head %s\n", (long long)report->rows,
+               report->chains, report->chains == 1 ? "" : "s", head);
     else
         printf("audit chain BROKEN at row %lld of chain %d (%s): %s\n", (long long)report->bad_seq,
                report->bad_partition, report->bad_id, report->why);
@@ -60,6 +61,11 @@ static int verify(const char *path, bool json)
 {
     stk_err err;
     stk_chain_report report;
+    if (access(path, F_OK) < 0) {
+        fprintf(stderr, "stockade audit verify: no audit trail at %s: --state-dir is that of `stockade up`\n",
+                path);
+        return 1;
+    }
     if (stk_store_sqlite_verify_file(path, &report, &err) < 0) {
         fprintf(stderr, "stockade audit verify: %s\n", err.detail);
         return 1;
@@ -83,20 +89,25 @@ int stk_verb_audit_verify(int argc, char **argv)
     const char *file = NULL;
     bool json = false;
     optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (c == 'd') {
             dir = optarg;
         } else if (c == 'f') {
             file = optarg;
         } else if (c == 'j') {
             json = true;
+        } else if (c == 'h') {
+            usage(stdout);
+            return 0;
         } else {
-            usage(c == 'h' ? stdout : stderr);
-            return c == 'h' ? 0 : 2;
+            fprintf(stderr, "stockade audit verify: %s %s; see stockade audit verify --help\n",
+                    c == ':' ? "a value is missing after" : "no option", argv[optind - 1]);
+            return 2;
         }
     }
     if (optind < argc) {
-        usage(stderr);
+        fputs("stockade audit verify: takes no arguments; see stockade audit verify --help\n", stderr);
         return 2;
     }
     char path[4096];

@@ -104,15 +104,20 @@ int stk_verb_doctor(int argc, char **argv)
         {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     bool json = false;
     optind = 1;
+    opterr = 0;
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (c == 'j') {
             json = true;
             continue;
         }
+        if (c != 'h') {
+            fprintf(stderr, "stockade doctor: no option %s; see stockade doctor --help\n", argv[optind - 1]);
+            return 2;
+        }
         fputs("usage: stockade doctor [--json]\n\nRuns a canary sandbox with every backend of this host. "
               "Exit status 0 when one works.\n",
-              c == 'h' ? stdout : stderr);
-        return c == 'h' ? 0 : 2;
+              stdout);
+        return 0;
     }
     if (optind < argc) {
         fputs("stockade doctor: takes no arguments; see stockade doctor --help\n", stderr);

@@ -20,8 +20,10 @@ static void help(const stk_cli_verb *verb, FILE *to)
             char left[64];
             if (!opt->name)
                 break;
-            snprintf(left, sizeof(left), "--%s%s%s", opt->name, opt->value ? " " : "",
-                     opt->value ? opt->value : "");
+            if (pass && verb->local && opt->letter != 'h')
+                continue;
+            snprintf(left, sizeof(left), "%s%.1s%s--%s%s%s", opt->letter ? "-" : "", &opt->letter,
+                     opt->letter ? ", " : "", opt->name, opt->value ? " " : "", opt->value ? opt->value : "");
             fprintf(to, "  %-26s %s\n", left, opt->help);
         }
 }
@@ -65,7 +67,8 @@ static const stk_cli_opt *find(const stk_cli_verb *verb, const char *name, size_
             return &verb->opts[i];
         }
     for (size_t i = 0; i < STK_COUNT(common); i++)
-        if (strlen(common[i].name) == n && memcmp(common[i].name, name, n) == 0) {
+        if ((!verb->local || common[i].letter == 'h') && strlen(common[i].name) == n &&
+            memcmp(common[i].name, name, n) == 0) {
             *ret_at = i;
             *ret_common = true;
             return &common[i];
@@ -167,7 +170,8 @@ int stk_cli_parse(const stk_cli_verb *verb, int argc, char **argv, stk_cli_args 
     }
     ret->n = n;
     if (n < verb->least || (verb->most >= 0 && n > verb->most))
-        return stk_cli_fail(ret, 2, "usage: stockade %s [options] %s", verb->name, verb->arguments);
+        return stk_cli_fail(ret, 2, "usage: stockade %s [options]%s%s", verb->name,
+                            *verb->arguments ? " " : "", verb->arguments);
     const char *env = getenv("STOCKADE_URL");
     if (!ret->url)
         ret->url = env && *env ? env : DEFAULT_URL;

@@ -20,6 +20,7 @@ typedef struct stk_cli_verb {
     const char *about;              /* a sentence or two */
     stk_cli_opt opts[STK_CLI_OPTS]; /* ends with name NULL; --url, --token-file, --json, --help are added */
     int least, most;                /* positional arguments; most -1 = any */
+    bool local;                     /* asks no gateway: of the common options, --help alone */
 } stk_cli_verb;
 
 extern const stk_cli_verb *const stk_cli_verbs[]; /* all of them, NULL-terminated, for completion */

@@ -10,9 +10,10 @@
 const stk_cli_verb stk_cli_config = {
     .name = "config",
     .arguments = "get|set|diff [FILE.json]",
-    .about = "The agent-sandbox document: get prints it, set replaces it by FILE, diff says what set would "
-             "loosen. A change that loosens\n"
-             "anything needs a reason (in FILE or --reason) and the scope governance.weaken.",
+    .about = "The agent-sandbox document: get prints it, set replaces it by FILE, diff shows the lines "
+             "that set would change.\n"
+             "A change that loosens anything needs a reason (in FILE or --reason) and the scope "
+             "governance.weaken.",
     .opts = {{"reason", "TEXT", "why; recorded in the audit trail", 0},
              {"if-version", "N", "only if the document still has this version", 0},
              {"organisation", NULL, "the organisation's egress policy instead", 0}},
@@ -44,8 +45,9 @@ static int read_document(const stk_cli_args *args, stk_buf *body)
     const char *reason = stk_cli_opt_get(args, "reason");
     if (args->n < 2)
         return stk_cli_fail(args, 2, "%s needs a file", args->v[0]);
-    if (stk_file_read(args->v[1], &text, &err) < 0 ||
-        stk_json_parse(stk_buf_view(&text), NULL, &doc, &err) < 0)
+    if (stk_file_read(args->v[1], &text, &err) < 0)
+        return stk_cli_fail(args, 2, "%s", err.detail);
+    if (stk_json_parse(stk_buf_view(&text), NULL, &doc, &err) < 0)
         return stk_cli_fail(args, 2, "%s: %s", args->v[1], err.detail);
     stk_jv root = stk_json_root(doc);
     if (!stk_jv_is(root, STK_J_OBJECT))
@@ -158,5 +160,5 @@ int stk_verb_config(int argc, char **argv)
         return set(&args);
     if (strcmp(args.v[0], "diff") == 0)
         return diff(&args);
-    return stk_cli_fail(&args, 2, "get, set or diff, not %s", args.v[0]);
+    return stk_cli_fail(&args, 2, "there are config get, set and diff, not %s", args.v[0]);
 }

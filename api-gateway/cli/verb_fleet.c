@@ -33,9 +33,12 @@ static int fetch(const stk_cli_args *args, const char *path, stk_cli_answer *ans
 
 static void print_worker(stk_jv worker)
 {
-    char id[64], host[80], slots[24], used[24], live[16];
-    printf("%-31s %-16s live %-5s %s of %s slots in use\n", stk_cli_text(worker, "id", id, sizeof(id)),
-           stk_cli_text(worker, "host", host, sizeof(host)), stk_cli_text(worker, "live", live, sizeof(live)),
+    char id[64], host[80], slots[24], used[24];
+    printf("%-31s %-16s %-8s %s of %s slots in use\n", stk_cli_text(worker, "id", id, sizeof(id)),
+           stk_cli_text(worker, "host", host, sizeof(host)),
+           !stk_jv_bool(stk_jv_get(worker, "live"))      ? "lost"
+           : stk_jv_bool(stk_jv_get(worker, "draining")) ? "draining"
+                                                         : "live",
            stk_cli_text(worker, "used", used, sizeof(used)),
            stk_cli_text(worker, "slots", slots, sizeof(slots)));
     for (stk_jv be = stk_jv_first(stk_jv_get(worker, "backends")); !stk_jv_is(be, STK_J_NONE);
@@ -63,6 +66,30 @@ int stk_verb_workers(int argc, char **argv)
          v = stk_jv_next(v))
         print_worker(v);
     return 0;
+}
+
+static void print_pool(stk_jv pool)
+{
+    char name[80], agent[140], warm[24], target[24], max[24], ttl[24];
+    stk_jv spec = stk_jv_get(pool, "spec");
+    printf("%-20s %-20s %s warm of %s (at most %s), each for %s s\n",
+           stk_cli_text(pool, "name", name, sizeof(name)), stk_cli_text(spec, "agent", agent, sizeof(agent)),
+           stk_cli_text(pool, "warm", warm, sizeof(warm)),
+           stk_cli_text(spec, "target", target, sizeof(target)), stk_cli_text(spec, "max", max, sizeof(max)),
+           stk_cli_text(spec, "ttl_seconds", ttl, sizeof(ttl)));
+}
+
+/* What the gateway answered: all pools, one, or a change. */
+static void print_pools(const char *name, stk_jv root)
+{
+    char version[24];
+    if (!stk_jv_is(stk_jv_get(root, "after"), STK_J_NONE))
+        printf("pool %s: version %s is in force\n", name,
+               stk_cli_text(root, "version", version, sizeof(version)));
+    else if (!stk_jv_is(stk_jv_get(root, "spec"), STK_J_NONE))
+        print_pool(root);
+    for (stk_jv v = stk_jv_first(stk_jv_get(root, "pools")); !stk_jv_is(v, STK_J_NONE); v = stk_jv_next(v))
+        print_pool(v);
 }
 
 static int write_pool(const stk_cli_args *args, stk_buf *body)
@@ -111,7 +138,10 @@ int stk_verb_pools(int argc, char **argv)
         return 1;
     if (answer.status != 200)
         return stk_cli_problem(&args, &answer);
-    stk_cli_print_json(stk_json_root(answer.doc));
+    if (args.json)
+        stk_cli_print_json(stk_json_root(answer.doc));
+    else
+        print_pools(args.v[0], stk_json_root(answer.doc));
     return 0;
 }
 
@@ -123,11 +153,12 @@ static void print_row(stk_jv row)
            stk_cli_text(row, "agent", agent, sizeof(agent)), stk_cli_text(row, "run", run, sizeof(run)),
            stk_cli_text(row, "actor", actor, sizeof(actor)));
     stk_jv details = stk_jv_get(row, "details");
-    static const char *const shown[] = {"executable", "reason", "host", "exit_code"};
+    static const char *const shown[] = {"document", "version", "executable", "reason", "host", "exit_code"};
     for (size_t i = 0; i < STK_COUNT(shown); i++) {
         char text[300];
-        if (!stk_jv_is(stk_jv_get(details, shown[i]), STK_J_NONE))
-            printf(" %s=%s", shown[i], stk_cli_text(details, shown[i], text, sizeof(text)));
+        if (!stk_jv_is(stk_jv_get(details, shown[i]), STK_J_NONE) &&
+            *stk_cli_text(details, shown[i], text, sizeof(text)))
+            printf(" %s=%s", shown[i], text);
     }
     putchar('\n');
 }

@@ -21,7 +21,10 @@ const stk_cli_verb stk_cli_cancel = {.name = "cancel",
 
 const stk_cli_verb stk_cli_logs = {.name = "logs",
                                    .arguments = "ID",
-                                   .about = "Prints what a run wrote, stdout to stdout and stderr to stderr.",
+                                   .about =
+                                       "Prints what a run wrote, stdout to stdout and stderr to stderr. With "
+                                       "--json: its events, one a line;\n"
+                                       "of a run that has ended, its result.",
                                    .opts = {{"follow", NULL, "go on until the run has ended", 'f'}},
                                    .least = 1,
                                    .most = 1};
@@ -84,12 +87,22 @@ int stk_verb_runs(int argc, char **argv)
     return 0;
 }
 
+static void print_cancelled(const char *id, stk_jv root)
+{
+    char state[32], reason[40];
+    stk_cli_text(root, "state", state, sizeof(state));
+    stk_cli_text(root, "reason", reason, sizeof(reason));
+    if (strcmp(state, "finished") == 0)
+        printf("%s: finished (%s)\n", id, reason);
+    else
+        printf("%s: %s, is being cancelled\n", id, state);
+}
+
 int stk_verb_cancel(int argc, char **argv)
 {
     stk_cli_args args;
     stk_cli_answer answer STK_AUTO(stk_cli_answer_done) = {0};
     stk_buf path STK_AUTO(stk_buf_done) = STK_BUF(4096);
-    char state[32];
     int status = stk_cli_parse(&stk_cli_cancel, argc, argv, &args);
     if (status >= 0)
         return status;
@@ -103,7 +116,7 @@ int stk_verb_cancel(int argc, char **argv)
     if (args.json)
         stk_cli_print_json(stk_json_root(answer.doc));
     else
-        printf("%s: %s\n", args.v[0], stk_cli_text(stk_json_root(answer.doc), "state", state, sizeof(state)));
+        print_cancelled(args.v[0], stk_json_root(answer.doc));
     return 0;
 }
 
@@ -136,9 +149,10 @@ static void dispatch(follower *f)
         return;
     stk_jv root = stk_json_root(doc);
     stk_str state = stk_jv_str(stk_jv_get(root, "state"));
-    if (f->args->json)
+    if (f->args->json) {
         printf("%.*s\n", (int)f->data.n, f->data.p);
-    else if (stk_str_eq(stk_buf_view(&f->event), STK_STR("output")))
+        fflush(stdout);
+    } else if (stk_str_eq(stk_buf_view(&f->event), STK_STR("output")))
         print_output(f, root);
     if (stk_str_eq(stk_buf_view(&f->event), STK_STR("state")))
         f->ended = !f->follow || stk_str_eq(state, STK_STR("finished"));
@@ -178,9 +192,13 @@ static bool on_events(stk_str data, void *arg)
 }
 
 /* A run that has ended: what its result holds. */
-static int print_finished(stk_jv run)
+static int print_finished(const stk_cli_args *args, stk_jv run)
 {
     stk_jv result = stk_cli_result(run);
+    if (args->json) {
+        stk_cli_print_json(result);
+        return 0;
+    }
     stk_str out = stk_jv_str(stk_jv_get(result, "stdout_tail")),
             err = stk_jv_str(stk_jv_get(result, "stderr_tail"));
     fwrite(out.p, 1, out.n, stdout);
@@ -204,7 +222,7 @@ int stk_verb_logs(int argc, char **argv)
     if (answer.status != 200)
         return stk_cli_problem(&args, &answer);
     if (stk_str_eq(stk_jv_str(stk_jv_get(stk_json_root(answer.doc), "state")), STK_STR("finished")))
-        return print_finished(stk_json_root(answer.doc));
+        return print_finished(&args, stk_json_root(answer.doc));
     stk_buf_text(&path, "/events");
     follower f = {.args = &args,
                   .line = STK_BUF((size_t)4 << 20),

@@ -243,6 +243,7 @@ int stk_verb_submit(int argc, char **argv)
     drive(&s);
     curl_multi_cleanup(s.multi);
     free(s.lines);
+    fflush(stdout);
     if (s.refused)
         return stk_cli_fail(&args, 1, "%zu of %zu lines were refused; their lines above say why", s.refused,
                             s.n);

@@ -17,14 +17,16 @@ const stk_cli_verb stk_cli_token = {
              {"label", "TEXT", "shown as the actor in audit rows", 0},
              {"expires", "SECONDS", "from now; default never", 0}},
     .least = 1,
-    .most = 1};
+    .most = 1,
+    .local = true};
 
 const stk_cli_verb stk_cli_completion = {
     .name = "completion",
     .arguments = "bash",
     .about = "Prints the completion script: source <(stockade completion bash).",
     .least = 1,
-    .most = 1};
+    .most = 1,
+    .local = true};
 
 const stk_cli_verb *const stk_cli_verbs[] = {&stk_cli_run,
                                              &stk_cli_submit,
@@ -97,20 +99,23 @@ int stk_verb_token(int argc, char **argv)
     int status = stk_cli_parse(&stk_cli_token, argc, argv, &args);
     if (status >= 0)
         return status;
-    return strcmp(args.v[0], "create") == 0 ? create(&args)
-                                            : stk_cli_fail(&args, 2, "create, not %s", args.v[0]);
+    return strcmp(args.v[0], "create") == 0
+               ? create(&args)
+               : stk_cli_fail(&args, 2, "there is token create, not token %s", args.v[0]);
 }
 
 static void print_words(const stk_cli_verb *verb)
 {
-    printf("    %s) words=\"--url --token-file --json --help",
-           strcmp(verb->name, "audit tail") == 0 ? "audit" : verb->name);
+    printf("    %s) words=\"%s--help", strcmp(verb->name, "audit tail") == 0 ? "audit" : verb->name,
+           verb->local ? "" : "--url --token-file --json ");
     for (size_t i = 0; i < STK_CLI_OPTS && verb->opts[i].name; i++)
         printf(" --%s", verb->opts[i].name);
     if (verb == &stk_cli_audit_tail)
-        printf(" tail verify");
+        printf(" --state-dir --file tail verify");
     if (verb == &stk_cli_config)
         printf(" get set diff");
+    if (verb->local)
+        printf(" %s", verb->arguments);
     puts("\" ;;");
 }
 

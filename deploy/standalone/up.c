@@ -238,7 +238,8 @@ static int parse(int argc, char **argv, const char **ret_file, char **overrides)
     size_t n = 0;
     bool ok = true;
     optind = 1;
-    for (int c; ok && (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    opterr = 0;
+    for (int c; ok && (c = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (c == 'c')
             *ret_file = optarg;
         else if (c == 'd')
@@ -249,9 +250,13 @@ static int parse(int argc, char **argv, const char **ret_file, char **overrides)
             ok = add_override(overrides, &n, "http.auth=", optarg);
         else if (c == 's')
             ok = add_override(overrides, &n, "", optarg);
-        else {
-            usage(c == 'h' ? stdout : stderr);
-            return c == 'h' ? 1 : 3;
+        else if (c == 'h') {
+            usage(stdout);
+            return 1;
+        } else {
+            fprintf(stderr, "stockade up: %s %s; see stockade up --help\n",
+                    c == ':' ? "a value is missing after" : "no option", argv[optind - 1]);
+            return 3;
         }
     }
     if (ok && optind == argc)

@@ -59,7 +59,7 @@ static void finish(canary *c)
             snprintf(probe->reason, sizeof(probe->reason), "none of runsc, crun, runc is installed");
         if (!*probe->remedy)
             snprintf(probe->remedy, sizeof(probe->remedy), "%s",
-                     tried ? "remove what the reason names, then run stockade doctor again"
+                     tried ? "put right what the reason names, then run stockade doctor again"
                            : "apt-get install crun");
     }
     stk_probe_done done = c->done;
@@ -194,6 +194,7 @@ static void begin(void *arg)
         !find_program(c->oci->env.runtime, c->oci->program, sizeof(c->oci->program))) {
         snprintf(c->probe.reason, sizeof(c->probe.reason), "%.60s, the configured runtime, is not installed",
                  c->oci->env.runtime);
+        snprintf(c->probe.remedy, sizeof(c->probe.remedy), "install it, or leave worker.runtime empty");
         finish(c);
         return;
     }
