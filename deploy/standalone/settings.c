@@ -13,7 +13,7 @@ static const char *const level_words[] = {"debug", "info", "warn", "error", NULL
 
 const stk_conf stk_settings_table[] = {
     {"state_dir", STK_C_TEXT, AT(state_dir), "",
-     .help = "Where bus, state, audit and keys are kept (mode 0700). Default: "
+     .help = "Where bus, state, audit and keys are kept (mode 0700). Default: $STOCKADE_STATE_DIR, else "
              "/var/lib/stockade as root, else $XDG_STATE_HOME/stockade."},
     {"run_dir", STK_C_TEXT, AT(run_dir), "",
      .help =
@@ -79,7 +79,10 @@ static char *text_of(const char *fmt, const char *a, const char *b)
 
 static char *default_state_dir(void)
 {
+    const char *own = getenv("STOCKADE_STATE_DIR");
     const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (own && *own)
+        return stk_xstrdup(own);
     if (geteuid() == 0)
         return stk_xstrdup("/var/lib/stockade");
     if (xdg && *xdg == '/')
@@ -122,6 +125,8 @@ int stk_settings_load(const char *file, const char *const *overrides, stk_settin
     if (!*ret->state_dir) {
         free(ret->state_dir);
         ret->state_dir = default_state_dir();
+        if (*ret->state_dir != '/')
+            return stk_err_set(err, STK_E_CONFIG, "$STOCKADE_STATE_DIR must be an absolute path");
     }
     if (!*ret->run_dir) {
         free(ret->run_dir);
