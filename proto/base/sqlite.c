@@ -52,7 +52,9 @@ int stk_db_fail(sqlite3 *db, int rc, stk_err *err, const char *what)
         die(path, "fsync", rc, sys);
     stk_code code = code_of(rc, sys);
     const char *why = db && sqlite3_extended_errcode(db) == rc ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
-    stk_err_set(err, code, "%s: %s: %s", path && *path ? path : "database", what, why);
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    const char *name = slash ? slash + 1 : path && *path ? path : "database";
+    stk_err_set(err, code, "%s: %s: %s", name, what, why); /* no folder: a caller of the API may read this */
     if (err)
         err->sys = sys;
     return -(int)code;
@@ -203,7 +205,7 @@ int stk_db_open(const stk_db_spec *spec, sqlite3 **ret, stk_err *err)
     int rc = sqlite3_open_v2(spec->path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, spec->vfs);
     int fail = rc == SQLITE_OK ? configure(db, spec, err) : stk_db_fail(db, rc, err, "open");
     if (fail < 0) {
-        if (rc != SQLITE_OK && err && !strstr(err->detail, spec->path))
+        if (err && !strstr(err->detail, spec->path))
             stk_err_wrap(err, "%s", spec->path);
         stk_db_close(db);
         return fail;
