@@ -96,6 +96,12 @@ FIELDS = {
     "timeout 0": ({"timeout_seconds": 0}, "/timeout_seconds"),
     "timeout -1": ({"timeout_seconds": -1}, "/timeout_seconds"),
     "timeout 1e300": ({"timeout_seconds": 1e300}, "/timeout_seconds"),
+    "timeout -0.0": ({"timeout_seconds": -0.0}, "/timeout_seconds"),
+    "timeout 1e-9": ({"timeout_seconds": 1e-9}, "/timeout_seconds"),
+    "timeout 1e18": ({"timeout_seconds": 1e18}, "/timeout_seconds"),
+    "timeout 2^63": ({"timeout_seconds": 1 << 63}, "/timeout_seconds"),
+    "timeout true": ({"timeout_seconds": True}, "/timeout_seconds"),
+    "timeout as a list": ({"timeout_seconds": []}, "/timeout_seconds"),
     "timeout as text": ({"timeout_seconds": "5"}, "/timeout_seconds"),
     "timeout null": ({"timeout_seconds": None}, "/timeout_seconds"),
     "timeout over the agent's limit": ({"timeout_seconds": 3601}, "/timeout_seconds"),
@@ -126,10 +132,16 @@ def test_a_wrong_field_is_named(up, what):
         assert problem["code"] in ("invalid_field", "missing_field", "unknown_field")
 
 
-def test_a_quarter_of_a_second_is_a_timeout(up):
-    pass_through = up.api.with_token(up.token)
-    answer = pass_through.post(f"{PLATFORM}/plan", {"agent": "helper", "command": ["true"], "timeout_seconds": 0.25})
-    assert answer.problem(422, "unknown_field")["pointer"] == "/timeout_seconds", "a plan takes no timeout"
+def test_a_plan_takes_no_timeout(up):
+    answer = up.api.post(f"{PLATFORM}/plan", {"agent": "helper", "command": ["true"], "timeout_seconds": 0.25})
+    assert answer.problem(422, "unknown_field")["pointer"] == "/timeout_seconds"
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x", "no type"])
+def test_json_is_judged_by_its_text_and_not_by_its_type(up, kind):
+    headers = {"Content-Type": kind}
+    assert up.api.post(f"{PLATFORM}/plan", b'{"agent":"helper","command":["true"]}', headers=headers).status == 200
+    up.api.post("/v1/runs", b"agent=helper&command=true", headers=headers).problem(400, "invalid_json")
 
 
 @pytest.mark.parametrize("command, pointer", [

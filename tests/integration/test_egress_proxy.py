@@ -250,6 +250,34 @@ def test_a_bad_policy_file_is_one_line_and_a_non_zero_exit(lab, tmp_path):
     assert done.returncode != 0 and done.stdout == "" and done.stderr.count("\n") == 1 and "/allow/0" in done.stderr
 
 
+@pytest.mark.parametrize("kind", ["port", "socket"])
+def test_an_address_in_use_is_one_line_and_a_non_zero_exit(start, tmp_path, kind):
+    (tmp_path / "policy").write_text('{"version":1,"allow":[]}')
+    with socket.socket(socket.AF_INET if kind == "port" else socket.AF_UNIX) as taken:
+        taken.bind(("127.0.0.1", 0) if kind == "port" else str(tmp_path / "s"))
+        taken.listen(1)
+        address = f"127.0.0.1:{taken.getsockname()[1]}" if kind == "port" else f"unix:{tmp_path}/s"
+        done = subprocess.run([paths.PROXY, f"--listen={address}", "--policy", tmp_path / "policy", "--resolver=127.0.0.1:53", "--records=-"],
+                              capture_output=True, text=True, timeout=10, check=False)
+    assert done.returncode == 1 and done.stdout == "" and done.stderr == f"stockade-egress-proxy: {address} is in use\n"
+
+
+def test_as_the_first_process_it_ends_on_sigterm(tmp_path):
+    (tmp_path / "policy").write_text('{"version":1,"allow":[]}')
+    argv = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", paths.PROXY, "--listen=127.0.0.1:0", "--policy", tmp_path / "policy",
+            "--resolver=127.0.0.1:53", f"--records={tmp_path}/records"]
+    outer = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        assert outer.stdout.readline().startswith(b"ready 127.0.0.1:")
+        (first,) = open(f"/proc/{outer.pid}/task/{outer.pid}/children", encoding="ascii").read().split()
+        os.kill(int(first), signal.SIGTERM)
+        assert outer.wait(10) == 0
+    finally:
+        outer.kill()
+        outer.wait()
+        outer.stdout.close()
+
+
 def test_sighup_reads_the_policy_again_and_a_bad_file_changes_nothing(start):
     proxy = start({"version": 1, "allow": []})
 

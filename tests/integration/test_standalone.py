@@ -1,9 +1,12 @@
 """`stockade up` as a process: one per state directory, clear refusals, a full disk, draining."""
 import contextlib
 import json
+import os
+import pathlib
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 
@@ -112,6 +115,21 @@ def test_sigterm_lets_a_running_run_end(fresh):
     assert row["reason"] == "exited" and row["result"]["stdout_tail"] == "finished\n"
 
 
+def test_as_the_first_process_it_ends_with_all_its_children(fresh):
+    up = fresh(prefix=["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]).start()
+    up.api.configure({"a": {}})
+    run = up.api.submit("a", ["sh", "-c", "setsid sleep 300 & sleep 1; echo finished"])
+    until(lambda: up.api.ok("GET", f"/v1/runs/{run}")["state"] == "running", 20, "running")
+    (first,) = pathlib.Path(f"/proc/{up.process.pid}/task/{up.process.pid}/children").read_text().split()
+    assert re.search(r"^NSpid:.*\t1$", pathlib.Path(f"/proc/{first}/status").read_text(), re.M)
+    os.kill(int(first), signal.SIGTERM)
+    assert up.process.wait(30) == 0
+    assert not leftovers.everything(up)
+    up.prefix = []
+    up.start()
+    assert up.api.ok("GET", f"/v1/runs/{run}")["result"]["stdout_tail"] == "finished\n"
+
+
 def test_a_second_sigterm_hurries(fresh):
     up = fresh().start()
     up.api.configure({"a": {}})
@@ -149,6 +167,52 @@ def test_descriptors_do_not_grow_with_runs(up):
     for _ in range(15):
         up.api.run("helper", ["true"])
     until(lambda: not leftovers.directories(up) and up.descriptors() <= before + 3, 10, lambda: f"{up.descriptors()} descriptors, {before} before")
+
+
+def test_what_clients_send_forges_no_log_line(fresh):
+    up = fresh(settings={"log.format": "json", "log.level": "debug"}).start()
+    up.api.configure({"a": {}})
+    for path in ("/v1/runs/%0a%7b%22level%22%3a%22forged%22%7d", "/v1/audit?host=%0a%1b%5b2J", "/%e2%80%a8%c2%85", "/%1b%5b2J"):
+        up.api.get(path, headers={"User-Agent": "a\x85\x9b2J", "X-Request-Id": "x\x85y"})
+    up.api.run("a", ["printf", "\\n{\"level\":\"forged\"}\\n\\033[2J"], env={"A": "\n\x1b[2J"})
+    lines = up.log_path.read_bytes().split(b"\n")
+    assert len(lines) > 5 and lines.pop() == b""
+    for line in lines:
+        assert json.loads(line)["level"] in ("debug", "info", "warn", "error"), line
+        assert not re.search(rb"[\x00-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]", line), line
+
+
+# --- files that do not answer
+
+def locked(up, name):
+    """Another process holds the file's write lock."""
+    database = sqlite3.connect(up.state_dir / name, isolation_level=None, timeout=20)
+    database.execute("begin immediate")
+    return contextlib.closing(database)
+
+
+def test_a_store_that_does_not_answer_loses_no_row(fresh):
+    up = fresh().start()
+    up.api.configure({"a": {}})
+    with locked(up, "audit.db"):
+        runs = [up.api.run("a", ["true"])["run_id"] for _ in range(20)]
+    for run in runs:
+        until(lambda run=run: {row["action"] for row in up.api.audit(f"?run={run}")} == {"agent_sandbox.launch", "agent_sandbox.teardown"}, 30, f"rows of {run}")
+    assert up.verify().returncode == 0
+
+
+def test_a_bus_that_does_not_answer_is_503_and_the_repeat_is_one_run(fresh):
+    up = fresh().start()
+    up.api.configure({"a": {}})
+    body, key = {"agent": "a", "command": ["true"]}, {"Idempotency-Key": "slow"}
+    with locked(up, "bus.db"):
+        problem = up.api.post("/v1/runs", body, headers=key).problem(503)
+        assert problem["retryable"] and str(up.folder) not in problem["detail"], problem
+        assert up.api.get("/healthz").status == 200
+    run = until(lambda: (lambda answer: answer.status == 202 and answer.json["id"])(up.api.post("/v1/runs", body, headers=key)), 30, "accepted")
+    row = until(lambda: (lambda row: row["state"] == "finished" and row)(up.api.ok("GET", f"/v1/runs/{run}")), 30, "ended")
+    assert row["reason"] == "exited" and not row["cancel_asked"]
+    assert len(up.api.audit(f"?run={run}&action=agent_sandbox.launch")) == 1
 
 
 # --- a full disk

@@ -214,4 +214,8 @@ def test_wrong_command_lines_exit_2_and_failures_1():
     assert code == 2 and text.count("\n") == 1 and "--nope" in text
     code, text = run("--listen", "unix:/tmp/stk-x", "--root", "/no/such/root")
     assert code == 1 and text.count("\n") == 1 and "/no/such/root" in text
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, text = run("--listen", f"127.0.0.1:{port}", "--root", "/tmp")
+    assert code == 1 and text == f"stockade-runtime: cannot serve: 127.0.0.1:{port} is in use\n"
     assert run("--help")[0] == 0 and run("--version")[0] == 0
