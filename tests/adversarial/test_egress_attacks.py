@@ -461,6 +461,24 @@ def test_large_bodies_both_ways(lab, tmp_path):
         assert status == 200 and body == data
 
 
+def test_a_slow_body_outlives_the_limit_of_the_head(lab, tmp_path):
+    def count(conn, note):
+        raw = b""
+        while b"0123456789" not in raw.partition(b"\r\n\r\n")[2]:
+            raw += conn.recv(65536)
+        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    lab.origin(80, count)
+    with up(lab, tmp_path, {**ALLOW, "limits": {"head_seconds": 1}}, ["a.example"]) as proxy, proxy.connect() as sock:
+        begun = time.monotonic()
+        sock.sendall(get("a.example", method="PUT", extra="Content-Length: 10\r\n"))
+        for i in range(10):
+            due = begun + 0.2 * (i + 1)
+            wait_for("its turn", lambda due=due: time.monotonic() > due)
+            sock.sendall(b"%d" % i)
+        assert read_head(sock)[0] == 200 and time.monotonic() - begun > 1.5
+
+
 # --- evidence ------------------------------------------------------------------------------------------------------------
 
 

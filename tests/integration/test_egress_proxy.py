@@ -163,6 +163,16 @@ def test_a_bad_policy_is_refused_whole_and_the_old_one_stays(worker):
     assert reason(worker.connect("allowed.example")) == (403, "host_not_allowed")
 
 
+def test_half_a_policy_is_no_policy(worker):
+    worker.policy(1, allow=["b.example"])
+    text = json.dumps({"kind": "policy", "version": 2, "run": RUN, "body": {"version": 2, "allow": ["allowed.example"]}}).encode()
+    worker.stream.sendall(text)  # all but the end of its line
+    assert reason(worker.connect("allowed.example")) == (403, "host_not_allowed")
+    worker.stream.shutdown(socket.SHUT_RDWR)
+    assert worker.proc.wait(5) == 0
+    assert [(row["policy_version"], row["reason"]) for row in worker.journal()] == [(1, "host_not_allowed")]
+
+
 def test_tightening_cuts_what_no_longer_passes(worker):
     worker.policy(1, allow=["allowed.example"])
     with worker.connect("allowed.example") as sock:

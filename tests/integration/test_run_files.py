@@ -68,6 +68,12 @@ def test_what_was_asked_for_comes_back(up):
     assert again.get("result", again)["files"] == result["files"]
 
 
+def test_odd_names_go_in_and_come_back_as_they_are(up):
+    names = ["100%.txt", "a%20b", "a%2Fb", "%2e%2e", "a+b", "#?&", " x ", "\u00e9", "e\u0301", "\U0001f600", "x\ny", "...", "-rf"]
+    result = up.api.run("helper", ["true"], files=[{"path": name, "content": name} for name in names], collect=names)
+    assert collected(result) == {name: name.encode() for name in names}, result
+
+
 def test_files_come_back_however_the_command_ended(up):
     for command, more, reason in ((["sh", "-c", "echo x > f; exit 3"], {}, "exited"), (["sh", "-c", "echo x > f; kill -9 $$"], {}, "signaled"),
                                   (["sh", "-c", "echo x > f; sleep 60"], {"timeout_seconds": 0.5}, "timeout")):
