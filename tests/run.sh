@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export STOCKADE_BUILD=${STOCKADE_BUILD:-$PWD/build}
 fuzz_seconds=${FUZZ_SECONDS:-20}
+fuzz_seconds_proxy=${FUZZ_SECONDS:-60} # what reads the bytes of sandboxes and origins
+fuzz_proxy=" fuzz_head fuzz_chunked fuzz_response fuzz_sni fuzz_dns fuzz_policy fuzz_control "
 py=/usr/bin/python3
 passed=0 failed=0 failures=()
 
@@ -81,7 +83,7 @@ part_sanitize() {
 }
 
 part_fuzz() {
-  say "fuzzing, $fuzz_seconds s a target"
+  say "fuzzing, $fuzz_seconds to $fuzz_seconds_proxy s a target"
   export CC=clang-14
   built "$STOCKADE_BUILD-fuzz" -DSTK_FUZZ=ON -DCMAKE_BUILD_TYPE=Debug || return 0
   unset CC
@@ -98,10 +100,11 @@ part_fuzz() {
 }
 
 fuzz_begin() { # TARGET SCRATCH
-  local seeds=tests/fuzz/corpus/${1##*/fuzz_}
+  local seeds=tests/fuzz/corpus/${1##*/fuzz_} seconds=$fuzz_seconds
   mkdir -p "$2"
+  [[ $fuzz_proxy != *" ${1##*/} "* ]] || seconds=$fuzz_seconds_proxy
   [ -d "$seeds" ] || seeds=
-  "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$2/" "$2" $seeds >"$2.log" 2>&1
+  "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$2/" "$2" $seeds >"$2.log" 2>&1
 }
 
 fuzz_end() { # SCRATCH PID:NAME...
