@@ -189,7 +189,7 @@ static int wait_for(const stk_cli_args *args, stk_cli_answer *answer)
         stk_cli_answer_done(answer);
         *answer = (stk_cli_answer){0};
         if (stk_cli_call(args, "GET", path, (stk_str){0}, NULL, answer) < 0)
-            return -1;
+            return stk_cli_fail(args, -1, "the run itself is kept: stockade runs %s", id);
         if (answer->status != 200 || stk_jv_is(stk_cli_result(stk_json_root(answer->doc)), STK_J_OBJECT))
             return 0;
         nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_NS}, NULL);
@@ -239,6 +239,18 @@ static void print_list(stk_jv list, const char *title, const char *member, const
     }
 }
 
+static void print_allow(stk_jv list)
+{
+    for (stk_jv v = stk_jv_first(list); !stk_jv_is(v, STK_J_NONE); v = stk_jv_next(v)) {
+        char entry[400], by[400];
+        bool narrowed = stk_jv_str(stk_jv_get(v, "narrowed_by")).n > 0;
+        bool effective = stk_jv_bool(stk_jv_get(v, "effective"));
+        printf("%-14s %s%s%s\n", effective ? "allow" : "not allowed",
+               stk_cli_text(v, "entry", entry, sizeof(entry)), narrowed ? ", narrowed by " : "",
+               narrowed ? stk_cli_text(v, "narrowed_by", by, sizeof(by)) : "");
+    }
+}
+
 static int print_plan(const stk_cli_args *args, stk_jv plan)
 {
     static const char *const lines[] = {"agent", "backend", "isolation", "runtime", "image", "worker"};
@@ -249,7 +261,7 @@ static int print_plan(const stk_cli_args *args, stk_jv plan)
     }
     for (size_t i = 0; i < STK_COUNT(lines); i++)
         printf("%-14s %s\n", lines[i], stk_cli_text(plan, lines[i], text, sizeof(text)));
-    print_list(stk_jv_get(plan, "allow"), "allow", "entry", "narrowed_by");
+    print_allow(stk_jv_get(plan, "allow"));
     print_list(stk_jv_get(plan, "would_refuse"), "would refuse", "what", NULL);
     print_list(stk_jv_get(plan, "warnings"), "warning", "what", NULL);
     print_list(stk_jv_get(plan, "other_backends"), "not chosen", "backend", "why_not");
