@@ -20,7 +20,9 @@ stop() {
 }
 trap stop EXIT
 
-step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+bold='' plain=''
+[ ! -t 1 ] || { bold=$'\033[1m'; plain=$'\033[0m'; }
+step() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 stockade() { "$build/deploy/standalone/stockade" "$@"; }
 
 step "packages and build"
@@ -78,4 +80,7 @@ step "audit trail"
 stockade audit tail --limit 6
 stockade audit verify --state-dir "$work/state"
 
+kill -TERM "$up"
+wait "$up"
+up=
 step "done in ${SECONDS} s; nothing is left running"
