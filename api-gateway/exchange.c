@@ -271,6 +271,7 @@ static void on_done(stk_http_x *x, bool gone, void *arg)
                   gone ? " (client gone)" : "", ex->request_id);
     ex->x = NULL;
     ex->gw->open--;
+    ex->gw->counts.abandoned += gone && !ex->answered;
     if (ex->interrupt)
         ex->interrupt(ex, true);
     stk_gw_unref_exchange(ex);

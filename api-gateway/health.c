@@ -79,6 +79,8 @@ static void put_own(const stk_gateway *gw, stk_buf *out)
         (double)c->refused_publish);
     put(out, "gateway_publish_unknown_total", "counter", "Submissions whose outcome the bus did not tell.",
         (double)c->unknown_publish);
+    put(out, "gateway_abandoned_total", "counter", "Requests whose client left before the answer.",
+        (double)c->abandoned);
     put(out, "gateway_waits_total", "counter", "Calls that waited for a run.", (double)c->waits);
     put(out, "gateway_streams_total", "counter", "Event streams begun.", (double)c->streams);
     put(out, "gateway_loop_lag_seconds", "gauge",

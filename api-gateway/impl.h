@@ -11,7 +11,7 @@ typedef struct stk_gw_exchange stk_gw_exchange;
 typedef struct stk_gw_change stk_gw_change;
 
 typedef struct stk_gw_counts {
-    uint64_t submitted, repeated, over_cap, refused_publish, unknown_publish, refused, waits, streams;
+    uint64_t submitted, repeated, over_cap, refused_publish, unknown_publish, abandoned, waits, streams;
 } stk_gw_counts;
 
 typedef struct stk_gw_extra { /* other parts of the process in /metrics */

@@ -3,6 +3,8 @@ import concurrent.futures
 import json
 import re
 import shlex
+import socket
+import struct
 import subprocess
 
 import pytest
@@ -285,8 +287,12 @@ def test_a_client_that_hangs_up_does_not_end_the_run(up):
     connection.request("POST", f"{PLATFORM}/run", json.dumps({"agent": "helper", "command": ["sh", "-c", "sleep 1; echo done"], "labels": {"left": "alone"}}),
                        {"Authorization": f"Bearer {up.token}"})
     found = until(lambda: up.api.ok("GET", "/v1/runs?label=left%3Dalone")["runs"], 10, "the run")
+    assert "\nstockade_gateway_abandoned_total 0\n" in up.api.get("/metrics").body.decode()
+    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a close alone is a half-close to the server
     connection.close()
-    assert finished(up, found[0]["id"])["result"]["stdout_tail"] == "done\n"
+    row = finished(up, found[0]["id"])
+    assert row["result"]["stdout_tail"] == "done\n" and row["reason"] == "exited" and not row["cancel_asked"]
+    assert "\nstockade_gateway_abandoned_total 1\n" in up.api.get("/metrics").body.decode()
 
 
 # --- pools, workers, audit
