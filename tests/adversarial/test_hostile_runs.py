@@ -576,10 +576,10 @@ def test_any_name_that_is_allowed_can_be_run(hostile, agent):
 # --- the host's side
 
 def test_a_sandbox_whose_first_process_is_killed_from_outside_ends_its_run_once(hostile):
-    run = hostile.api.submit("small", ["sleep", "60"], timeout_seconds=60)
-
     def inside():
         return [pid for pid, line in leftovers.processes(hostile) if line.startswith("/.stockade/runtime")]
+    until(lambda: not inside(), 20, "an earlier run's sandbox is gone")
+    run = hostile.api.submit("small", ["sleep", "60"], timeout_seconds=60)
     first = until(inside, 20, "the sandbox's first process")[0]
     until(lambda: hostile.api.ok("GET", f"/v1/runs/{run}")["state"] == "running", 20, "running")
     until(lambda: any("sleep" in line for _, line in leftovers.processes(hostile)), 20, "the command")
