@@ -1,12 +1,11 @@
 #include "audit-consumer/audit_consumer.h"
 #include "proto/base/fd.h"
 #include "proto/base/json.h"
+#include "proto/base/state_dir.h"
 #include "proto/store/store_sqlite.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#define DEFAULT_STATE_DIR "/var/lib/stockade"
 
 static void usage(FILE *to)
 {
@@ -16,8 +15,7 @@ static void usage(FILE *to)
           "broken (the\n"
           "first broken row is named) or the file can't be read, 2 wrong usage.\n"
           "\n"
-          "  --state-dir DIR  state directory of `stockade up` (default: $STOCKADE_STATE_DIR "
-          "or " DEFAULT_STATE_DIR ")\n"
+          "  --state-dir DIR  state directory of `stockade up` (default: " STK_STATE_DIR_HELP ")\n"
           "  --file FILE      an audit database itself\n"
           "  --json           one JSON object instead of a sentence\n",
           to);
@@ -84,8 +82,7 @@ int stk_verb_audit_verify(int argc, char **argv)
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    const char *env = getenv("STOCKADE_STATE_DIR");
-    const char *dir = env && *env ? env : DEFAULT_STATE_DIR;
+    const char *dir = NULL;
     const char *file = NULL;
     bool json = false;
     optind = 1;
@@ -110,9 +107,10 @@ int stk_verb_audit_verify(int argc, char **argv)
         fputs("stockade audit verify: takes no arguments; see stockade audit verify --help\n", stderr);
         return 2;
     }
-    char path[4096];
+    char path[4096], own[4000];
     stk_err err;
-    if (!file && stk_path(path, sizeof(path), &err, "%s/audit.db", dir) < 0) {
+    if (!file && ((!dir && stk_state_dir_default(own, sizeof(own), &err) < 0) ||
+                  stk_path(path, sizeof(path), &err, "%s/audit.db", dir ? dir : own) < 0)) {
         fprintf(stderr, "stockade audit verify: %s\n", err.detail);
         return 2;
     }

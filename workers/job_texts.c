@@ -113,6 +113,14 @@ void stk_job_launch_details(stk_job *job, stk_buf *out)
     stk_jw_close(&w, '}');
 }
 
+/* What the runtime counted, or, when it could not say (cancelled, lost), what came here. */
+static int64_t produced(const stk_job *job, int stream)
+{
+    int64_t counted = stream ? job->end.stderr_bytes : job->end.stdout_bytes;
+    int64_t came = (int64_t)job->out[stream].kept.n + job->out[stream].left_out;
+    return counted ? counted : came;
+}
+
 void stk_job_teardown_details(stk_job *job, stk_buf *out)
 {
     stk_jw w;
@@ -125,8 +133,8 @@ void stk_job_teardown_details(stk_job *job, stk_buf *out)
         stk_jw_kint(&w, "exit_code", job->end.exit_code);
         stk_jw_kint(&w, "signal", job->end.signal);
         stk_jw_kint(&w, "duration_ms", job->end.duration_ms);
-        stk_jw_kint(&w, "stdout_bytes", job->end.stdout_bytes);
-        stk_jw_kint(&w, "stderr_bytes", job->end.stderr_bytes);
+        stk_jw_kint(&w, "stdout_bytes", produced(job, 0));
+        stk_jw_kint(&w, "stderr_bytes", produced(job, 1));
     }
     stk_jw_kint(&w, "egress_allowed", job->evidence.allowed);
     stk_jw_kint(&w, "egress_denied", job->evidence.denied);
@@ -157,8 +165,8 @@ static void fill_event(const stk_job *job, const char *kind, stk_event *ev)
     ev->timed_out = job->end.timed_out;
     ev->oom_killed = job->end.oom_killed;
     ev->truncated = job->end.truncated || job->out[0].left_out || job->out[1].left_out;
-    ev->stdout_bytes = job->end.stdout_bytes;
-    ev->stderr_bytes = job->end.stderr_bytes;
+    ev->stdout_bytes = produced(job, 0);
+    ev->stderr_bytes = produced(job, 1);
     memcpy(ev->backend, job->subject.backend, sizeof(ev->backend));
     memcpy(ev->isolation, job->subject.isolation, sizeof(ev->isolation));
     ev->warm = job->warm;

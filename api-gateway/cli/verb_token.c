@@ -2,6 +2,7 @@
 #include "api-gateway/cli/table.h"
 #include "api-gateway/tokens.h"
 #include "proto/base/fd.h"
+#include "proto/base/state_dir.h"
 #include "proto/message/request.h"
 #include <stdio.h>
 
@@ -11,7 +12,7 @@ const stk_cli_verb stk_cli_token = {
     .about = "Creates a bearer token in a state directory and prints it once; only its hash is kept. A "
              "running gateway sees it\n"
              "when it starts again.",
-    .opts = {{"state-dir", "DIR", "default $STOCKADE_STATE_DIR or /var/lib/stockade", 0},
+    .opts = {{"state-dir", "DIR", "default " STK_STATE_DIR_HELP, 0},
              {"tenant", "NAME", "default: default", 0},
              {"scopes", "LIST", "comma-separated, or all; default runs.write,runs.read,plan", 0},
              {"label", "TEXT", "shown as the actor in audit rows", 0},
@@ -65,11 +66,11 @@ static int parse_scopes(const stk_cli_args *args, const char *text, unsigned *re
 
 static int create(const stk_cli_args *args)
 {
-    const char *dir = stk_cli_opt_get(args, "state-dir"), *env = getenv("STOCKADE_STATE_DIR");
+    const char *dir = stk_cli_opt_get(args, "state-dir");
     const char *tenant = stk_cli_opt_get(args, "tenant"), *scopes = stk_cli_opt_get(args, "scopes");
     const char *label = stk_cli_opt_get(args, "label"), *expires = stk_cli_opt_get(args, "expires");
     stk_token token;
-    char text[STK_TOKEN_TEXT], path[4096];
+    char text[STK_TOKEN_TEXT], path[4096], own[4000];
     unsigned bits;
     uint64_t seconds = 0;
     stk_err err;
@@ -85,7 +86,9 @@ static int create(const stk_cli_args *args)
     stk_wall now = stk_wall_now();
     stk_wall end = seconds ? stk_wall_add(now, stk_sec((int64_t)seconds)) : (stk_wall){0};
     stk_token_make(tenant ? tenant : "default", bits, now, end, label ? label : "", &token, text);
-    dir = dir ? dir : env && *env ? env : "/var/lib/stockade";
+    if (!dir && stk_state_dir_default(own, sizeof(own), &err) < 0)
+        return stk_cli_fail(args, 2, "%s", err.detail);
+    dir = dir ? dir : own;
     if (stk_mkdirs(dir, 0700, &err) < 0 || stk_path(path, sizeof(path), &err, "%s/tokens.json", dir) < 0 ||
         stk_tokens_append(path, &token, &err) < 0)
         return stk_cli_fail(args, 1, "%s", err.detail);

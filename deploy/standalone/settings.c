@@ -1,5 +1,6 @@
 #include "deploy/standalone/settings.h"
 #include "proto/base/crypto.h"
+#include "proto/base/state_dir.h"
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/statfs.h>
@@ -77,19 +78,6 @@ static char *text_of(const char *fmt, const char *a, const char *b)
     return stk_xstrdup(text);
 }
 
-static char *default_state_dir(void)
-{
-    const char *own = getenv("STOCKADE_STATE_DIR");
-    const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (own && *own)
-        return stk_xstrdup(own);
-    if (geteuid() == 0)
-        return stk_xstrdup("/var/lib/stockade");
-    if (xdg && *xdg == '/')
-        return text_of("/stockade", xdg, "");
-    return text_of("/.local/state/stockade", home ? home : "", "");
-}
-
 static bool is_tmpfs(const char *path)
 {
     struct statfs fs;
@@ -123,8 +111,12 @@ int stk_settings_load(const char *file, const char *const *overrides, stk_settin
     if (rc < 0)
         return rc;
     if (!*ret->state_dir) {
+        char dir[4096];
+        rc = stk_state_dir_default(dir, sizeof(dir), err);
+        if (rc < 0)
+            return rc;
         free(ret->state_dir);
-        ret->state_dir = default_state_dir();
+        ret->state_dir = stk_xstrdup(dir);
         if (*ret->state_dir != '/')
             return stk_err_set(err, STK_E_CONFIG, "$STOCKADE_STATE_DIR must be an absolute path");
     }

@@ -123,7 +123,7 @@ static void a_failed_start_has_its_reason_and_leaves_nothing(void **state)
          "exec sleep 1000", "no such thing", 10000},
         {"exit 1", "exec sleep 1000", "no reason given", 10000},
         {"kill -9 $$", "exec sleep 1000", "could not start", 10000},
-        {"exit 0", "exec sleep 1000", "pid", 10000},
+        {"exit 0", "exec sleep 1000", "without naming", 10000},
         {"for a in \"$@\"; do case $a in --pid-file=*) printf 1 > ${a#--pid-file=};; esac; done",
          "exec sleep 1000", "no process id", 10000},
         {"for a in \"$@\"; do case $a in --pid-file=*) echo x > ${a#--pid-file=};; esac; done",

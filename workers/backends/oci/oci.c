@@ -2,6 +2,7 @@
 #include "proto/base/fd.h"
 #include "workers/backends/oci/sandbox.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -136,6 +137,18 @@ static int64_t oom_kills(stk_sandbox *base)
     return stk_cgroups_oom_kills(&sbx->oci->cg, sbx->paths.cgroup);
 }
 
+/* When no sandbox is left in it: the next start makes it again. */
+static void remove_run_dir(const stk_oci *oci)
+{
+    char path[256];
+    stk_err ignored;
+    if (stk_path(path, sizeof(path), &ignored, "%s/rt", oci->env.run_dir) < 0 || rmdir(path) < 0 ||
+        stk_path(path, sizeof(path), &ignored, "%s/root", oci->env.run_dir) < 0 ||
+        stk_rmtree(AT_FDCWD, path, &ignored) < 0)
+        return;
+    rmdir(oci->env.run_dir);
+}
+
 static void oci_close(stk_backend *be)
 {
     stk_oci *oci = STK_CONTAINER(be, stk_oci, be);
@@ -147,6 +160,7 @@ static void oci_close(stk_backend *be)
     stk_cgroups_prune(&oci->cg, cgroup);
     snprintf(cgroup, sizeof(cgroup), "/%.60s", oci->env.cgroup);
     stk_cgroups_prune(&oci->cg, cgroup);
+    remove_run_dir(oci);
     free(oci);
 }
 
