@@ -260,7 +260,7 @@ def test_one_gibibyte_goes_up_and_down_in_64_mebibytes(start):
     def join():
         with open(os.path.join(group, "cgroup.procs"), "w") as out:
             out.write(str(os.getpid()))
-    runtime = start("plain", preexec=join)
+    runtime = start("plain", preexec=join, place="/var/tmp")  # on a disk: a tmpfs would count for the group
     size, block = 1 << 30, os.urandom(1 << 20)
     try:
         head, tail = part("big", b"")[:-2], b"\r\n" + end()
