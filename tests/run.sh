@@ -35,29 +35,36 @@ prepare() {
   if [ "$(id -u)" -ne 0 ]; then echo "tests/run.sh: tests of sandboxes and namespaces need root" >&2; exit 1; fi
 }
 
-pytests() { # pytests PATH...
-  local out; out=$(mktemp)
-  local rc=0
+counted() { # counted WORD FILE: N of "N passed" in pytest's last line
+  local line; line=$(grep -E '^[0-9]+ (passed|failed|error)|, [0-9]+ (passed|failed|error)' "$2" | tail -n 1 || true)
+  grep -oE "[0-9]+ $1" <<<"$line" | grep -oE '[0-9]+' || echo 0
+}
+
+pytests() { # pytests PATH...: what fails is tried once more, alone, and named: a machine may have been busy
+  local out cache rc=0; out=$(mktemp); cache=$(mktemp -d)
   [ -d "${1%%::*}" ] && ! compgen -G "$1/**/test_*.py" >/dev/null && ! compgen -G "$1/test_*.py" >/dev/null && return 0
-  timeout -k 30 2400 $py -m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 --durations=5 "$@" 2>&1 | tee "$out" || rc=1
-  local line; line=$(grep -E '^[0-9]+ (passed|failed|error)|, [0-9]+ (passed|failed|error)' "$out" | tail -n 1 || true)
-  local p f e
-  p=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
-  f=$(grep -oE '[0-9]+ failed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
-  e=$(grep -oE '[0-9]+ errors?' <<<"$line" | grep -oE '[0-9]+' || echo 0)
-  rm -f "$out"
-  passed=$((passed + p)); failed=$((failed + f + e))
+  local options=(-q -o cache_dir="$cache" -o faulthandler_timeout=600 --durations=5)
+  timeout -k 30 2400 $py -m pytest "${options[@]}" "$@" 2>&1 | tee "$out" || rc=1
+  passed=$((passed + $(counted passed "$out")))
+  if [ "$rc" -ne 0 ] && grep -qE '^(FAILED|ERROR) ' "$out"; then
+    grep -E '^(FAILED|ERROR) ' "$out" | cut -c1-160 | sed 's/^/second try: /'
+    rc=0
+    timeout -k 30 1200 $py -m pytest "${options[@]}" --last-failed --last-failed-no-failures none "$@" 2>&1 | tee "$out" || rc=1
+    passed=$((passed + $(counted passed "$out")))
+  fi
   if [ "$rc" -ne 0 ]; then
-    [ $((f + e)) -gt 0 ] || failed=$((failed + 1))
+    local bad=$(($(counted failed "$out") + $(counted 'errors?' "$out")))
+    failed=$((failed + (bad > 0 ? bad : 1)))
     failures+=("pytest $*")
   fi
+  rm -rf "$out" "$cache"
 }
 
 ctests() { # ctests BUILD_DIR [ctest options]
   local dir=$1; shift
   local out; out=$(mktemp)
   local rc=0
-  ctest --test-dir "$dir" --output-on-failure -j2 "$@" 2>&1 | tee "$out" | grep -vE '^ *(Start|Test project)' || true
+  ctest --test-dir "$dir" --output-on-failure -j2 --repeat until-pass:2 "$@" 2>&1 | tee "$out" | grep -vE '^ *(Start|Test project)' || true
   grep -q '100% tests passed' "$out" || rc=1
   local total fails
   total=$(grep -oE 'out of [0-9]+' "$out" | grep -oE '[0-9]+' | tail -n 1 || echo 0)
