@@ -68,7 +68,7 @@ static void what_does_not_fit_waits_for_the_wake_up(void **state)
         assert_true(rig_end(r, &asg, "t"));
         if (i < 2) {
             until_assigned(r, i + 2);
-            assert_true(stk_mono_now().ns - ended < stk_ms(500).ns); /* by the note, not by the sweep */
+            assert_true(stk_mono_now().ns - ended < stk_ms(900).ns); /* by the note, not by the sweep */
         }
         stk_assignment_done(&asg);
     }
