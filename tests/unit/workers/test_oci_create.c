@@ -136,7 +136,7 @@ static void a_failed_start_has_its_reason_and_leaves_nothing(void **state)
         /* It ends well and leaves a sandbox that never dials: that one has to go as well. */
         {"sleep 1000 & for a in \"$@\"; do case $a in --pid-file=*) printf $! > ${a#--pid-file=};; esac; "
          "done",
-         "exec sleep 1000", "did not dial its links", 300},
+         "exec sleep 1000", "did not dial its links", 3000},
     };
     for (size_t i = 0; i < STK_COUNT(rows); i++) {
         host *h = host_new(rows[i].runtime, rows[i].proxy);
