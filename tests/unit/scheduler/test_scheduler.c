@@ -48,6 +48,17 @@ static void a_warm_sandbox_is_taken_first(void **state)
     stk_assignment_done(&second);
 }
 
+/* It is one of them that was not taken before. */
+static bool taken_once(char run[3][STK_ID_SIZE], const char *one)
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(run[i], one) == 0) {
+            run[i][0] = '\0';
+            return true;
+        }
+    return false;
+}
+
 static void what_does_not_fit_waits_for_the_wake_up(void **state)
 {
     rig *r = *state;
@@ -62,7 +73,7 @@ static void what_does_not_fit_waits_for_the_wake_up(void **state)
         assert_int_equal(r->assignments.n, i + 1); /* one slot, one run */
         stk_assignment asg;
         rig_assignment(r, i, &asg);
-        assert_string_equal(asg.run, run[i]);
+        assert_true(taken_once(run, asg.run)); /* their partitions may be read in any order */
         assert_true(rig_begin(r, &w, &asg));
         int64_t ended = stk_mono_now().ns;
         assert_true(rig_end(r, &asg, "t"));
