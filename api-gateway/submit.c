@@ -1,5 +1,6 @@
 #include "api-gateway/submit.h"
 #include "proto/base/log.h"
+#include "proto/state/describe.h"
 #include <stdio.h>
 
 #define KEY_MAX 255
@@ -202,17 +203,7 @@ static void reserve(submission *s)
 {
     const stk_request *req = &s->req;
     stk_op_submit *op = stk_op_new(STK_OP_SUBMIT, on_reserved, s);
-    memcpy(op->in.run, req->id, sizeof(op->in.run));
-    memcpy(op->in.tenant, req->tenant, sizeof(op->in.tenant));
-    memcpy(op->in.agent, req->agent, sizeof(op->in.agent));
-    memcpy(op->in.kind, req->kind, sizeof(op->in.kind));
-    memcpy(op->in.retry, req->retry, sizeof(op->in.retry));
-    op->in.priority = req->priority;
-    op->in.submitted = req->submitted;
-    op->in.deadline = req->deadline;
-    for (size_t i = 0; i < req->labels.n; i++)
-        stk_map_add(&op->in.labels, stk_bytes_view(&req->labels.v[i].key),
-                    stk_bytes_view(&req->labels.v[i].value));
+    STK_STATE_DESCRIBE(&op->in, req);
     op->in.has_key = s->has_key;
     memcpy(op->in.key_hash, s->key_hash, sizeof(op->in.key_hash));
     memcpy(op->in.body_hash, s->body_hash, sizeof(op->in.body_hash));

@@ -1,4 +1,5 @@
 #include "scheduler/impl.h"
+#include "proto/state/describe.h"
 #include <stdio.h>
 
 #define STATE_PAUSE stk_ms(200)
@@ -155,17 +156,7 @@ void stk__job_assign(stk_job *job, const stk_place_choice *choice)
                      err.detail);
         return;
     }
-    memcpy(op->in.run, req->id, sizeof(op->in.run));
-    memcpy(op->in.tenant, req->tenant, sizeof(op->in.tenant));
-    memcpy(op->in.agent, req->agent, sizeof(op->in.agent));
-    memcpy(op->in.kind, req->kind, sizeof(op->in.kind));
-    memcpy(op->in.retry, req->retry, sizeof(op->in.retry));
-    op->in.priority = req->priority;
-    op->in.submitted = req->submitted;
-    op->in.deadline = req->deadline;
-    for (size_t i = 0; i < req->labels.n; i++)
-        stk_map_add(&op->in.labels, stk_bytes_view(&req->labels.v[i].key),
-                    stk_bytes_view(&req->labels.v[i].value));
+    STK_STATE_DESCRIBE(&op->in, req);
     op->in.partition = job->partition;
     op->in.offset = job->offset;
     op->in.running_cap = s->spec.running_cap;

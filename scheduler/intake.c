@@ -1,4 +1,5 @@
 #include "scheduler/impl.h"
+#include "proto/state/describe.h"
 
 #define RETRY stk_ms(200)
 
@@ -100,17 +101,7 @@ void stk__job_queue(stk_job *job)
     stk_scheduler *s = job->s;
     const stk_request *req = &job->req;
     stk_op_queue *op = stk_op_new(STK_OP_QUEUE, on_queue, job);
-    memcpy(op->in.run, req->id, sizeof(op->in.run));
-    memcpy(op->in.tenant, req->tenant, sizeof(op->in.tenant));
-    memcpy(op->in.agent, req->agent, sizeof(op->in.agent));
-    memcpy(op->in.kind, req->kind, sizeof(op->in.kind));
-    memcpy(op->in.retry, req->retry, sizeof(op->in.retry));
-    op->in.priority = req->priority;
-    op->in.submitted = req->submitted;
-    op->in.deadline = req->deadline;
-    for (size_t i = 0; i < req->labels.n; i++)
-        stk_map_add(&op->in.labels, stk_bytes_view(&req->labels.v[i].key),
-                    stk_bytes_view(&req->labels.v[i].value));
+    STK_STATE_DESCRIBE(&op->in, req);
     op->in.partition = job->partition;
     op->in.offset = job->offset;
     s->index.slots[job->item].state = STK_SLOT_BUSY;

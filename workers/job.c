@@ -356,11 +356,6 @@ int64_t stk_job_offset(const stk_job *job)
     return job->offset;
 }
 
-bool stk_job_started(const stk_job *job)
-{
-    return job->started;
-}
-
 bool stk_job_warm(const stk_job *job)
 {
     return job->warm;

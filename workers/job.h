@@ -24,7 +24,6 @@ int stk_job_new(stk_ctx *ctx, stk_assignment *asg, int64_t offset, const stk_job
 const char *stk_job_run(const stk_job *job);
 const char *stk_job_assignment(const stk_job *job);
 int64_t stk_job_offset(const stk_job *job);
-bool stk_job_started(const stk_job *job);
 bool stk_job_warm(const stk_job *job);
 /* Somebody asked to cancel it: ends as soon as it can. */
 void stk_job_cancel(stk_job *job);

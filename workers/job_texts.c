@@ -177,9 +177,7 @@ static void fill_event(const stk_job *job, const char *kind, stk_event *ev)
     if (!job->end.duration_ms && job->executing) /* the runtime did not live to tell it */
         ev->duration = stk_ns(job->ended.ns > job->begun.ns ? job->ended.ns - job->begun.ns : 0);
     memcpy(ev->traceparent, job->req.traceparent, sizeof(ev->traceparent));
-    for (size_t i = 0; i < job->req.labels.n; i++)
-        stk_map_add(&ev->labels, stk_bytes_view(&job->req.labels.v[i].key),
-                    stk_bytes_view(&job->req.labels.v[i].value));
+    stk_map_copy(&ev->labels, &job->req.labels);
     stk_evidence_finish(&job->evidence, ev);
 }
 

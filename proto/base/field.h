@@ -51,6 +51,8 @@ static inline stk_str stk_bytes_view(const stk_bytes *b)
 void stk_strv_add(stk_strv *v, stk_str s);
 void stk_strv_done(stk_strv *v);
 void stk_map_add(stk_map *m, stk_str key, stk_str value);
+/* Adds a copy of each pair of `from`. */
+void stk_map_copy(stk_map *to, const stk_map *from);
 /* NULL when absent. */
 const stk_bytes *stk_map_get(const stk_map *m, stk_str key);
 void stk_map_done(stk_map *m);

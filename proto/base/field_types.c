@@ -45,6 +45,12 @@ void stk_map_add(stk_map *m, stk_str key, stk_str value)
     stk_bytes_set(&pair->value, value);
 }
 
+void stk_map_copy(stk_map *to, const stk_map *from)
+{
+    for (size_t i = 0; i < from->n; i++)
+        stk_map_add(to, stk_bytes_view(&from->v[i].key), stk_bytes_view(&from->v[i].value));
+}
+
 const stk_bytes *stk_map_get(const stk_map *m, stk_str key)
 {
     for (size_t i = 0; i < m->n; i++)
